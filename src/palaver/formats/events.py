@@ -10,10 +10,10 @@ dialog and a later one becomes a fork; `Conversation.main` names the dialog with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from palaver.log import Entry
 
@@ -106,3 +106,14 @@ class Loss:
 
 
 Event: TypeAlias = Conversation | Branch | Put | Loss
+
+T = TypeVar("T")
+
+
+def without_losses(values: Iterable[T | Loss], losses: list[Loss]) -> Iterator[T]:
+    """Yield the values that could be read, and add the losses among them to a list."""
+    for value in values:
+        if isinstance(value, Loss):
+            losses.append(value)
+        else:
+            yield value

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, digest_of, torn
+from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
+from palaver.formats.lists import Item, clean, torn
 from palaver.formats.sources import Member, SourceFile
 from palaver.log import Custom, Derived, ErrorEntry, Run
 from palaver.messages import (
@@ -85,10 +85,9 @@ def _items(member: Member) -> Iterator[Item | Loss]:
 
 def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event]:
     survey = _GeminiReader()  # the first event depends on the whole file
-    losses = [item for item in _items(member) if isinstance(item, Loss)]
-    for item in _items(member):
-        if isinstance(item, Item):
-            deque(guarded(item.place, survey.read(item)), maxlen=0)
+    losses: list[Loss] = []
+    for item in without_losses(_items(member), losses):
+        deque(guarded(item.place, survey.read(item)), maxlen=0)
     about, part = survey.about, survey.is_part
     yield Conversation(
         key=fields.text(about, "sessionId"),
@@ -106,9 +105,8 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for item in _items(member):
-        if isinstance(item, Item):
-            yield from guarded(item.place, reading.read(item))
+    for item in without_losses(_items(member), []):
+        yield from guarded(item.place, reading.read(item))
     yield from reading.skipped.losses(place)
 
 
@@ -193,7 +191,7 @@ class _GeminiReader:
             entry = ErrorEntry(error=words, at=at) if kind == "error" else None
             data = clean(dict(value)) if kind not in _TYPES else words
             entry_or = entry or Custom(custom_type=f"{NAME}/{kind or 'record'}", data=data, at=at)
-            yield self.writer.put(entry_or, _origin(key, item, value.get("content")), counted=1)
+            yield self.writer.put(entry_or, item.part(key, value.get("content")), counted=1)
         if key in self._shown and self.writer.count > start:
             self._shown[key].append(self.writer.run(start if self.writer is was else 0, self.writer.count))
 
@@ -232,7 +230,7 @@ class _GeminiReader:
                 response_id=key,
                 fragment=True,
             )
-            yield from self.writer.say(message, _origin(identity, item, raw), counted=counted)
+            yield from self.writer.say(message, item.part(identity, raw), counted=counted)
             self._metered.update((key,) if usage else ())
             counted, usage = 0, {}
             self._called.update(block.id for block in said if isinstance(block, ToolCallContent))
@@ -263,9 +261,9 @@ class _GeminiReader:
             content: Any = (TextContent(content=words), *rest) if rest else words
             block = ToolResultContent(id=call_id, content=content, is_error=failed, name=name or None)
             message = ToolMessage(id=f"{call_id}/result", timestamp=at, contents=(block,))
-            yield from self.writer.say(message, _origin(f"{call_id}/result", item, words))
+            yield from self.writer.say(message, item.part(f"{call_id}/result", words))
         elif known != words and (place := self.writer.result(call_id)) is not None:
-            yield self.writer.put(self.writer.clearing([place], words, at=at), _origin(call_id, item, words))
+            yield self.writer.put(self.writer.clearing([place], words, at=at), item.part(call_id, words))
 
     def _prompt(self, value: Mapping[str, object], key: str, at: float, item: Item, *, first: bool) -> Iterator[Event]:
         parts = _parts(value.get("content"))
@@ -280,7 +278,7 @@ class _GeminiReader:
             human = value.get("type") == "user" and key in self._shown and not self.is_part
             speaker = Speaker.HUMAN if human else Speaker.MODEL if key in self._shown else Speaker.HARNESS
             message = UserMessage(id=key, timestamp=at, contents=rest, speaker=speaker)
-            yield from self.writer.say(message, _origin(key, item, value.get("content")), counted=1)
+            yield from self.writer.say(message, item.part(key, value.get("content")), counted=1)
         elif first and self.writer.count == before:
             self.skipped.record("user", "results, which their calls have, too")
 
@@ -319,7 +317,7 @@ class _GeminiReader:
             shown[key] = self._shown.get(key, new)
         at = max((fields.moment(message.get("timestamp")) for message in messages), default=0.0)
         pieces = [piece for parts in shown.values() for piece in parts]
-        yield self.writer.put(self.writer.compaction(pieces, at=at), _origin(f"#{item.ordinal}", item, list(keyed)))
+        yield self.writer.put(self.writer.compaction(pieces, at=at), item.part(f"#{item.ordinal}", list(keyed)))
         self._shown = shown
         for key in shown:
             self._before.setdefault(key, self.writer.mark())
@@ -331,10 +329,6 @@ def _seen(value: Mapping[str, object]) -> bool:
     only_results = bool(parts) and all("functionResponse" in part for part in parts)
     spoken = fields.text(value, "type") in {"user", "gemini"} and not only_results
     return spoken and not _words(value).startswith(_HARNESS_MARKS)
-
-
-def _origin(record: str, item: Item, raw: object) -> Origin:
-    return Origin(record, item.ordinal, digest_of(raw), item.place)
 
 
 def _parts(content: object) -> list[Mapping[str, object]]:

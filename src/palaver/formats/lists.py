@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin
 from palaver.formats.documents import Element
-from palaver.formats.events import Event, Loss
+from palaver.formats.events import NOTHING, Event, Loss
 from palaver.log import Toolset, ToolSpec
 from palaver.log.headers import DIGEST_BYTES
-from palaver.messages import Usage, clean_text, freeze, thaw
+from palaver.messages import Usage, clean_text, freeze, stop_reason_of, thaw
 
 _WORD = 200  # τ² names tasks by lists of faults, up to this long
 _SPEC = frozenset({"name", "description", "parameters", "input_schema", "type", "function"})
@@ -37,7 +37,11 @@ class Item(NamedTuple):
 
     def origin(self, record: str = "") -> Origin:
         """Return it as a record, named by its number by default."""
-        return Origin(record or str(self.ordinal), self.ordinal, digest_of(self.value), self.place)
+        return self.part(record or str(self.ordinal), self.value)
+
+    def part(self, record: str, value: object) -> Origin:
+        """Return a part of it as a record of its own."""
+        return Origin(record, self.ordinal, digest_of(value), self.place)
 
 
 def numbered(values: object, path: str) -> Iterator[Item]:
@@ -74,6 +78,17 @@ def instructs(message: object) -> bool:
 def priced(usage: Mapping[str, object], cost: object) -> Usage:
     """Return a usage record with its dollars added."""
     return Usage({**usage, **({"cost": cost} if isinstance(cost, int | float) and cost else {})})
+
+
+def answer_fields(response: Mapping[str, object], cost: object) -> dict[str, Any]:
+    """Return what a response of chat completions says about its message: model, id, usage and stop reason."""
+    choice = next(iter(fields.objects(response, "choices")), NOTHING)
+    return {
+        "model": fields.text(response, "model") or None,
+        "response_id": fields.text(response, "id") or None,
+        "usage": priced(fields.mapping(response, "usage"), cost),
+        "stop_reason": stop_reason_of(fields.text(choice, "finish_reason") or None),
+    }
 
 
 def torn(element: Element, place: str) -> Iterator[Loss]:

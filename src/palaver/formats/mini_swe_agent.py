@@ -13,11 +13,11 @@ from typing import Any
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded
 from palaver.formats.documents import Element
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, priced, run_key, torn, word
+from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
+from palaver.formats.lists import Item, answer_fields, clean, run_key, torn, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.log import Custom, ErrorEntry
-from palaver.messages import Message, Role, Speaker, from_chat_dict, stop_reason_of
+from palaver.messages import Message, Role, Speaker, from_chat_dict
 
 NAME = "mini-swe-agent"
 _MARK = "trajectory_format"
@@ -62,7 +62,7 @@ class _TrajectoryReader:
 
     def events(self) -> Iterator[Event]:
         """Return the events of the run."""
-        for element in self._member.elements(("messages",)):
+        for element in without_losses(self._member.elements(("messages",)), self._losses):
             self._survey(element)
         info = fields.mapping(self._about, "info")
         response = fields.mapping(self._first, "response")
@@ -80,17 +80,14 @@ class _TrajectoryReader:
         yield writer.branch(NAME)
         yield from self._losses
         at = self._started_at
-        for element in self._member.elements(("messages",)):
-            if isinstance(element, Element) and element.key == "messages" and element.nth >= 0 and element.whole:
+        for element in without_losses(self._member.elements(("messages",)), []):
+            if element.key == "messages" and element.nth >= 0 and element.whole:
                 item = Item(element.nth, self._member.place(element.path), element.value)
                 at = _when(item.value) or at
                 yield from guarded(item.place, self._message(item, writer, key or NAME, at))
 
-    def _survey(self, element: Element | Loss) -> None:
+    def _survey(self, element: Element) -> None:
         """Collect the facts about the whole run."""
-        if isinstance(element, Loss):
-            self._losses.append(element)
-            return
         place = self._member.place(element.path)
         if element.key != "messages":
             self._about[element.key] = element.value
@@ -116,26 +113,14 @@ class _TrajectoryReader:
             "id": f"{key}:{item.ordinal}",
             "timestamp": at,
             "metadata": {name: clean(field) for name, field in extra.items() if name not in _READ},
-            **_answer(fields.mapping(extra, "response"), extra),
         }
+        if response := fields.mapping(extra, "response"):
+            about |= answer_fields(response, extra.get("cost"))
         if value.get("role") == "user" and self._answered:
             about["speaker"] = Speaker.TOOL
         message = from_chat_dict(fields_of_chat, **about)
         self._answered = message.role is Role.ASSISTANT and not message.is_function_call
         yield from writer.say(_failed(message, extra), item.origin(), counted=1)
-
-
-def _answer(response: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, Any]:
-    """Return the provider's data about a message, from its response."""
-    if not response:
-        return {}
-    choice = next(iter(fields.objects(response, "choices")), NOTHING)
-    return {
-        "model": fields.text(response, "model") or None,
-        "response_id": fields.text(response, "id") or None,
-        "usage": priced(fields.mapping(response, "usage"), extra.get("cost")),
-        "stop_reason": stop_reason_of(fields.text(choice, "finish_reason") or None),
-    }
 
 
 def _failed(message: Message, extra: Mapping[str, object]) -> Message:

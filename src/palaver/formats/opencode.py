@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, digest_of, priced, torn
 from palaver.formats.sources import Member, SourceFile
 from palaver.ids import DialogId
@@ -93,11 +93,8 @@ class OpenCodeFormat:
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
     survey = _OpenCodeSurvey()  # the first event depends on the whole file
     losses: list[Loss] = []
-    for item in _items(member):
-        if isinstance(item, Loss):
-            losses.append(item)
-        else:
-            survey.read(item)
+    for item in without_losses(_items(member), losses):
+        survey.read(item)
     about = survey.about
     yield Conversation(
         key=fields.text(about, "id"),
@@ -114,8 +111,8 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for item in _items(member):
-        if isinstance(item, Item) and item.ordinal >= 0 and not reading.stopped:
+    for item in without_losses(_items(member), []):
+        if item.ordinal >= 0 and not reading.stopped:
             yield from guarded(item.place, reading.read(item))
     cut = any(loss.code == "torn_tail" for loss in losses)
     if not (reading.stopped or cut):  # put results that were cleared later after the messages before that
@@ -225,13 +222,13 @@ class _OpenCodeReader:
         kind = fields.text(part, "type")
         if kind == "retry":
             error = _error(fields.mapping(part, "error"))
-            yield self.writer.put(ErrorEntry(error=error, at=at), _origin(key, item, error), counted=self._once())
+            yield self.writer.put(ErrorEntry(error=error, at=at), item.part(key, error), counted=self._once())
         elif kind in _SKIPPED:
             self.skipped.record(kind, _SKIPPED[kind])
         else:
             self.skipped.record(kind or "nameless", "of a kind that is not known; it is in the log as it was")
             entry = Custom(custom_type=f"{NAME}/{kind or 'part'}", data=clean(dict(part)), at=at)
-            yield self.writer.put(entry, _origin(key, item, part), counted=self._once())
+            yield self.writer.put(entry, item.part(key, part), counted=self._once())
 
     # --- messages of a person and the harness --------------------------------------------------------------------------------
 
@@ -247,7 +244,7 @@ class _OpenCodeReader:
             if speaker is not None:
                 key, said = parts[0][0], [part for _, part in parts]
                 prompt = UserMessage(id=key, timestamp=at, contents=tuple(map(_block, said)), speaker=speaker)
-                yield from self.writer.say(prompt, _origin(key, item, list(map(_raw, said))), counted=self._once())
+                yield from self.writer.say(prompt, item.part(key, list(map(_raw, said))), counted=self._once())
 
     def _speaker(self, part: Mapping[str, object]) -> Speaker | None:
         """Return the speaker of a part of a user message; None if the model does not see it."""
@@ -271,7 +268,7 @@ class _OpenCodeReader:
         }
         if not summary:
             mode = fields.text(info, "mode")
-            yield from self.writer.use_mode("agent", mode, at, _origin(message, item, mode))
+            yield from self.writer.use_mode("agent", mode, at, item.part(message, mode))
         for step in _steps(self._parts(item)):
             if not done and not _is_finished(step):
                 self.stopped = _UNFINISHED
@@ -280,7 +277,7 @@ class _OpenCodeReader:
         at = _moment(info, "completed") or at
         if error:
             entry = ErrorEntry(error=_error(error), at=at)
-            yield self.writer.put(entry, _origin(f"{message}/error", item, entry.error), counted=self._once())
+            yield self.writer.put(entry, item.part(f"{message}/error", entry.error), counted=self._once())
         elif summary and info.get("finish"):
             yield from self._compaction(fields.text(info, "parentID"), message, at, item)
 
@@ -298,7 +295,7 @@ class _OpenCodeReader:
                 **about,
             )
             raw = [[_raw(part) for _, part in said], end.get("tokens"), end.get("cost")]
-            origin = _origin(key, item, raw)
+            origin = item.part(key, raw)
             yield from self.writer.say(message, origin, counted=self._once())
         for key, part in step:
             kind = fields.text(part, "type")
@@ -329,7 +326,7 @@ class _OpenCodeReader:
         )
         self._results[key] = Place(dialog=DialogId(self.writer.key), seq=self.writer.count, block=0)
         result = ToolMessage(id=f"{key}/result", timestamp=_moment(state, "end"), contents=(block,))
-        yield from self.writer.say(result, _origin(f"{key}/result", item, [status, words, state.get("attachments")]))
+        yield from self.writer.say(result, item.part(f"{key}/result", [status, words, state.get("attachments")]))
 
     # --- what the model sees ----------------------------------------------------------------------------------------------
 
@@ -350,9 +347,7 @@ class _OpenCodeReader:
         elif tail:
             reason = "The first message that the compaction kept is not before it; the view begins with the summary."
             yield Loss(place=item.place, reason=reason, code="dangling_edit")
-        yield self.writer.put(
-            self.writer.compaction(pieces, at=at), _origin(f"{message}/compaction", item, [asked, tail])
-        )
+        yield self.writer.put(self.writer.compaction(pieces, at=at), item.part(f"{message}/compaction", [asked, tail]))
 
 
 def _parts(item: Item) -> Iterator[_Part]:
@@ -379,10 +374,6 @@ def _is_finished(step: Iterable[_Part]) -> bool:
 
 def _moment(record: Mapping[str, object], name: str) -> float:
     return fields.moment(fields.mapping(record, "time").get(name))
-
-
-def _origin(record: str, item: Item, raw: object) -> Origin:
-    return Origin(record, item.ordinal, digest_of(raw), item.place)
 
 
 def _raw(part: Mapping[str, object]) -> object:

@@ -14,11 +14,11 @@ from palaver.errors import UnsupportedTranscript
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, declare, digest_of, priced, run_key
+from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, run_key
 from palaver.formats.records import MAX_LINE, parse
 from palaver.formats.sources import Member, SourceFile
 from palaver.log import Invocation
-from palaver.messages import from_chat_dict, stop_reason_of
+from palaver.messages import from_chat_dict
 from palaver.plurals import counted
 
 NAME = "openhands-llm-calls"
@@ -82,12 +82,8 @@ class _LoggedCall(NamedTuple):
         return fields.text(self.response, "model")
 
     @property
-    def choice(self) -> Mapping[str, object]:
-        return next(iter(fields.objects(self.response, "choices")), NOTHING)
-
-    @property
     def answer(self) -> Mapping[str, object]:
-        return fields.mapping(self.choice, "message")
+        return fields.mapping(next(iter(fields.objects(self.response, "choices")), NOTHING), "message")
 
     @property
     def tools(self) -> object:
@@ -260,7 +256,8 @@ class _RunReader:
         yield from guarded(call.name, (writer.put(entry, origin) for entry in (_invocation(call),)))
         if call.answer:
             item = Item(number, f"{call.name}, response", call.answer)
-            yield from self._message(item, len(call.messages), step, _answer(call))
+            about = {"timestamp": call.at, **answer_fields(call.response, call.value.get("cost"))}
+            yield from self._message(item, len(call.messages), step, about)
         else:
             yield bad_record(f"{call.name}, response", "it has no answer")
         for _ in fields.objects(call.response, "choices")[1:]:
@@ -303,17 +300,6 @@ class _RunReader:
 
 def _name(dialog: int) -> str:
     return f"branch:{dialog}" if dialog else "main"
-
-
-def _answer(call: _LoggedCall) -> dict[str, Any]:
-    """Return the response's data about its message."""
-    return {
-        "timestamp": call.at,
-        "model": call.model or None,
-        "response_id": fields.text(call.response, "id") or None,
-        "usage": priced(fields.mapping(call.response, "usage"), call.value.get("cost")),
-        "stop_reason": stop_reason_of(fields.text(call.choice, "finish_reason") or None),
-    }
 
 
 def _invocation(call: _LoggedCall) -> Invocation:

@@ -12,8 +12,7 @@ from typing import Any
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
-from palaver.formats.documents import Element
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, instructs, torn, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.messages import Speaker, from_chat_dict
@@ -48,10 +47,8 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
     about: dict[str, object] = {}
     losses: list[Loss] = []
     led = False
-    for element in member.elements(("history", "trajectory")):
-        if isinstance(element, Loss):
-            losses.append(element)
-        elif element.key == "history" and element.nth >= 0:
+    for element in without_losses(member.elements(("history", "trajectory")), losses):
+        if element.key == "history" and element.nth >= 0:
             led = led or instructs(element.value)
             losses.extend(torn(element, member.place(element.path)))
         elif element.nth < 0:
@@ -65,8 +62,8 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
     if not led:
         yield no_instructions(member.place("whole file"))
     before: Mapping[str, object] = NOTHING
-    for element in member.elements(("history", "trajectory")):
-        if isinstance(element, Element) and element.key == "history" and element.nth >= 0 and element.whole:
+    for element in without_losses(member.elements(("history", "trajectory")), []):
+        if element.key == "history" and element.nth >= 0 and element.whole:
             item = Item(element.nth, member.place(element.path), element.value)
             yield from guarded(item.place, _message(item, before, writer, f"{NAME}:{ordinal}:{item.ordinal}"))
             before = item.value if isinstance(item.value, dict) else NOTHING

@@ -16,6 +16,7 @@ from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, declare, digest_of, numbered, priced, torn, word
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.tau_bench import run_name, run_title
 from palaver.log import Instructions, Section
 from palaver.messages import (
     Message,
@@ -32,7 +33,6 @@ NAME = "tau2-bench"
 AGENT, USER = "main", "user"
 _OWNERS = {AGENT: "agent", USER: "user"}
 _LISTS = ("simulations", "tasks")
-_HASH = 12  # hexadecimal digits, for a simulation without an id
 _READ = frozenset(
     {
         "role",
@@ -104,9 +104,7 @@ class _Simulation:
         self._info = info
         self._run = run
         own = [run.get(name) for name in ("task_id", "trial", "seed", "start_time")]
-        key = fields.text(run, "id") or f"{word(run.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"
-        seen[key] += 1
-        self._key = f"{key}:{seen[key]}" if seen[key] > 1 else key
+        self._key = run_name(fields.text(run, "id"), run, own, seen)
         self._place = place
         self._at = fields.moment(run.get("start_time"))
         calls = CallLog()
@@ -118,11 +116,10 @@ class _Simulation:
         """Return the events of the simulation."""
         run, environment = self._run, fields.mapping(self._info, "environment_info")
         about = {word(name): clean(item) for name, item in run.items() if name != "messages"}
-        trial = "" if run.get("trial") is None else f", trial {word(run['trial'])}"
         yield Conversation(
             key=self._key,
             ordinal=ordinal,
-            title=f"task {word(run.get('task_id'))}{trial}",
+            title=run_title(run),
             model=fields.text(fields.mapping(self._info, "agent_info"), "llm"),
             started_at=self._at or fields.moment(run.get("timestamp")),
             main=AGENT,

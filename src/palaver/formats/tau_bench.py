@@ -53,12 +53,10 @@ class TauBench:
 
 
 def _trajectory(run: Mapping[str, object], place: str, ordinal: int, seen: Counter[str]) -> Iterator[Event]:
-    key = _key(run)
-    seen[key] += 1
-    key = f"{key}:{seen[key]}" if seen[key] > 1 else key
-    trial = "" if run.get("trial") is None else f", trial {word(run['trial'])}"
+    own = run.get("info") or fields.items(run, "traj")[:3]
+    key = run_name("", run, own, seen)
     metadata = {word(name): clean(item) for name, item in run.items() if name != "traj"}
-    yield Conversation(key=key, ordinal=ordinal, title=f"task {word(run.get('task_id'))}{trial}", metadata=metadata)
+    yield Conversation(key=key, ordinal=ordinal, title=run_title(run), metadata=metadata)
     writer = DialogWriter("main", NAME)
     yield writer.branch(OWNER)
     items = list(numbered(run.get("traj"), f"{place}.traj"))
@@ -78,10 +76,17 @@ def _message(item: Item, writer: DialogWriter, key: str) -> Iterator[Event]:
     yield from writer.say(message, item.origin(), counted=1)
 
 
-def _key(run: Mapping[str, object]) -> str:
-    """Return the name of a run: its task, and a hash of its figures, because all runs of a task begin the same way.
+def run_title(run: Mapping[str, object]) -> str:
+    """Return a run's task and trial."""
+    trial = "" if run.get("trial") is None else f", trial {word(run['trial'])}"
+    return f"task {word(run.get('task_id'))}{trial}"
 
-    The trial comes after the trajectory in the file, so with it a file that is cut off would get another name.
+
+def run_name(name: str, run: Mapping[str, object], own: object, seen: Counter[str]) -> str:
+    """Return a run's name, by default its task and a hash of its own values, because all runs of a task begin the same way.
+
+    A repeated name gets a number. The trial comes after the trajectory in the file, so with it a file that is cut off would get another name.
     """
-    own = run.get("info") or fields.items(run, "traj")[:3]
-    return f"{word(run.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"
+    key = name or f"{word(run.get('task_id'))}:{digest_of(own).hex()[:_HASH]}"
+    seen[key] += 1
+    return f"{key}:{seen[key]}" if seen[key] > 1 else key

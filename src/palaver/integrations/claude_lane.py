@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from palaver.errors import Conflict, InvalidInput
+from palaver.errors import Conflict
 from palaver.formats.claude_code.messages import NAME, compact_summary, entries_of, is_prompt, parent_of
 from palaver.ids import DialogId, SessionId, derive_dialog_id, now
-from palaver.integrations.keyed import annotate, append, spans_of
+from palaver.integrations.keyed import annotate, append, create, create_fork, spans_of
 from palaver.log import (
     Compaction,
     Custom,
@@ -24,7 +24,6 @@ from palaver.log import (
     Source,
     Span,
     apart,
-    child_of,
     messages_in,
     path_to,
 )
@@ -226,9 +225,9 @@ class Lane:
         if parent is None or (parent and above is None):
             return here
         if above is None:
-            return self._fork(self._store.node(here), ()) if is_prompt(value) and self._asked else here
+            return self._fork(here, ()) if is_prompt(value) and self._asked else here
         if is_prompt(value) and self._asked.get(above.dialog, -1) > above.seq:
-            return self._fork(self._store.node(above.dialog), path_to(self._store, above))
+            return self._fork(above.dialog, path_to(self._store, above))
         return above.dialog
 
     def _about(self) -> dict[str, object]:
@@ -247,18 +246,13 @@ class Lane:
             relation="subagent" if self._subpath else "root",
             metadata=self._about(),
         )
-        try:
-            self._store.create_dialog(node)
-        except InvalidInput as error:
-            raise Conflict(made, -1, 0) from error
+        create(self._store, node)
         if not self._subpath or self._store.session(self._session).root is None:
             self._store.update_session(self._session, root=made)
         return made
 
-    def _fork(self, node: Node, ranges: tuple[Span, ...]) -> DialogId:
-        kept = messages_in(self._store, ranges)
-        child = child_of(node, ranges, kept, relation="fork", metadata=self._about())
-        self._store.create_dialog(child)
+    def _fork(self, parent: DialogId, spans: tuple[Span, ...]) -> DialogId:
+        child = create_fork(self._store, parent, spans, self._about())
         if not self._subpath:
             self._store.update_session(self._session, root=child.dialog_id)
         return child.dialog_id

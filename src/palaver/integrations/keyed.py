@@ -9,11 +9,11 @@ from anyio import CapacityLimiter, to_thread
 
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId, SessionId, derive_id, new_session_id, now
-from palaver.log import Entry, Handle, Span, lineage
+from palaver.log import Entry, Handle, Node, Span, child_of, lineage, messages_in
 from palaver.session import opened
 from palaver.store import SessionRecord, SourceRecord, Store
 
-__all__ = ["Keyed", "annotate", "append", "in_thread", "spans_of", "step"]
+__all__ = ["Keyed", "annotate", "append", "create", "create_fork", "in_thread", "spans_of", "step"]
 
 _TRIES = 64
 """The maximum number of tries of a write. Each failure means that another writer was first, so even with dozens of writers many failures are rare."""
@@ -55,6 +55,25 @@ def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
 def spans_of(store: Store, dialog_id: DialogId) -> tuple[Span, ...]:
     """Return the spans of entries of a dialog, its ancestors' first."""
     return lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)
+
+
+def create(store: Store, node: Node) -> None:
+    """Create a dialog whose id is derived, so that only one of two writers creates it.
+
+    Raises:
+        Conflict: Another writer was first.
+    """
+    try:
+        store.create_dialog(node)
+    except InvalidInput as error:
+        raise Conflict(node.dialog_id, -1, 0) from error
+
+
+def create_fork(store: Store, parent: DialogId, spans: tuple[Span, ...], metadata: Mapping[str, object]) -> Node:
+    """Create a fork that shares these spans, and return it."""
+    node = child_of(store.node(parent), spans, messages_in(store, spans), relation="fork", metadata=metadata)
+    store.create_dialog(node)
+    return node
 
 
 async def in_thread(store: Store, job: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:

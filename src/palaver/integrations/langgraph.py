@@ -8,17 +8,16 @@ messages of the channel `messages` are also written to a dialog, so that the con
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
+from functools import partial, wraps
 from secrets import token_hex
 from threading import RLock, local
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.ids import SessionId
 from palaver.integrations.keyed import Keyed, in_thread, step
-from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
 
 try:
@@ -35,7 +34,7 @@ try:
     )
     from langgraph.checkpoint.serde.base import SerializerProtocol
 
-    from palaver.integrations.langgraph_index import FRAMEWORK, Checkpointed, Namespace, Shown, namespaces
+    from palaver.integrations.langgraph_index import FRAMEWORK, Checkpointed, Namespace, Shown, Typed, namespaces
     from palaver.integrations.langgraph_messages import ThreadConversation, is_conversation
 except ModuleNotFoundError as error:
     if error.name and error.name.startswith("palaver"):
@@ -44,6 +43,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["PalaverCheckpointSaver"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _Known: TypeAlias = "dict[tuple[SessionId, str], tuple[Namespace, ThreadConversation]]"
@@ -52,6 +52,19 @@ MOST_THREADS = 256
 """The maximum number of threads that a saver keeps in memory; others are read again when used."""
 
 _VERSION_BYTES = 8
+
+
+def _in_thread(
+    method: Callable[Concatenate[PalaverCheckpointSaver, P], T],
+) -> Callable[Concatenate[PalaverCheckpointSaver, P], Coroutine[Any, Any, T]]:
+    """Return a method that does the same in another thread, for asyncio."""
+
+    @wraps(method)
+    async def call(self: PalaverCheckpointSaver, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        own = getattr(self, method.__name__)  # a subclass may override it
+        return await in_thread(self._store, partial(own, *args, **kwargs))
+
+    return call
 
 
 class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
@@ -134,9 +147,6 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
                 known.clear()
                 raise
 
-    def _thread(self, thread_id: str) -> SessionRecord | None:
-        return self._keyed.find(thread_id)
-
     def _given(self, name: str, saved: Checkpointed, space: Namespace) -> CheckpointTuple:
         thread = self._thread_id(space.session_id)
         where = {"thread_id": thread, "checkpoint_ns": name}
@@ -163,7 +173,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         """Return the checkpoint that the configuration names, or the newest one; None if the thread has no checkpoint."""
         thread, name = _where(config)
         with self._alone():
-            record = self._thread(thread)
+            record = self._keyed.find(thread)
             if record is None or name not in namespaces(self._store, record.session_id):
                 return None
             with self._namespace(record.session_id, name) as (space, _):
@@ -204,7 +214,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         if config is None:
             records = [record for record, _ in self._keyed.all()]
         else:
-            record = self._thread(_thread_in(config))
+            record = self._keyed.find(_thread_in(config))
             records = [] if record is None else [record]
         wanted = None if config is None else config["configurable"].get("checkpoint_ns")
         for record in records:
@@ -240,39 +250,30 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     ) -> RunnableConfig:
         """Write a checkpoint with its new values and new messages, all or nothing. Unchanged channels keep the values of the parent checkpoint."""
         thread, name = _where(config)
-        self._write(partial(self._put, thread, name, config, (checkpoint, metadata, new_versions)))
-        return {
-            "configurable": {"thread_id": thread, "checkpoint_ns": name, "checkpoint_id": checkpoint["id"]},
-        }
-
-    def _put(
-        self,
-        thread: str,
-        name: str,
-        config: RunnableConfig,
-        what: tuple[Checkpoint, CheckpointMetadata, ChannelVersions],
-    ) -> None:
-        checkpoint, metadata, new_versions = what
-        record = self._keyed.make(thread, name=thread, about={"thread_id": thread})
         values = checkpoint["channel_values"]
-        with self._namespace(record.session_id, name, make=True) as (space, conversation):
-            if not name and record.root is None:
-                self._store.update_session(record.session_id, root=space.dialog("checkpoints"))
-            parent = get_checkpoint_id(config) or None
-            above = space.checkpoints[parent].values if parent in space.checkpoints else {}
-            missing = [
-                (channel, version)
-                for channel, version in checkpoint["channel_versions"].items()
-                if channel in new_versions or (channel, version) not in above
-            ]
-            written = space.put_values(
-                {key: self.serde.dumps_typed(values[key[0]]) if key[0] in values else None for key in missing}
-            )
-            places = {key: written.get(key, above.get(key, -1)) for key in checkpoint["channel_versions"].items()}
-            rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
-            parts = self.serde.dumps_typed(rest), self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
-            shown = self._shown(space, conversation, parent, values.get(self._channel))
-            space.put_checkpoint(checkpoint["id"], parent, parts, places, shown)
+        rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
+        parts = self.serde.dumps_typed(rest), self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
+        parent = get_checkpoint_id(config) or None
+
+        def job() -> None:
+            record = self._keyed.make(thread, name=thread, about={"thread_id": thread})
+            with self._namespace(record.session_id, name, make=True) as (space, conversation):
+                if not name and record.root is None:
+                    self._store.update_session(record.session_id, root=space.dialog("checkpoints"))
+                above = space.checkpoints[parent].values if parent in space.checkpoints else {}
+                written = space.put_values(
+                    {
+                        (channel, version): self.serde.dumps_typed(values[channel]) if channel in values else None
+                        for channel, version in checkpoint["channel_versions"].items()
+                        if channel in new_versions or (channel, version) not in above
+                    }
+                )
+                places = {key: written.get(key, above.get(key, -1)) for key in checkpoint["channel_versions"].items()}
+                shown = self._shown(space, conversation, parent, values.get(self._channel))
+                space.put_checkpoint(checkpoint["id"], parent, parts, places, shown)
+
+        self._write(job)
+        return {"configurable": {"thread_id": thread, "checkpoint_ns": name, "checkpoint_id": checkpoint["id"]}}
 
     def _shown(
         self, space: Namespace, conversation: ThreadConversation, parent: str | None, said: object
@@ -285,19 +286,24 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Write the pending writes of a task."""
-        thread, name = _where(config)
-        checkpoint_id = get_checkpoint_id(config)
-        if checkpoint_id is None:
-            raise InvalidInput("The configuration has no checkpoint_id, so these writes belong to no checkpoint.")
         ready = [
             (channel, WRITES_IDX_MAP.get(channel, index), self.serde.dumps_typed(value))
             for index, (channel, value) in enumerate(writes)
         ]
+        self._put_writes(config, task_id, task_path, ready)
+
+    def _put_writes(
+        self, config: RunnableConfig, task_id: str, task_path: str, writes: Sequence[tuple[str, int, Typed]]
+    ) -> None:
+        thread, name = _where(config)
+        checkpoint_id = get_checkpoint_id(config)
+        if checkpoint_id is None:
+            raise InvalidInput("The configuration has no checkpoint_id, so these writes belong to no checkpoint.")
 
         def job() -> None:
             record = self._keyed.make(thread, name=thread, about={"thread_id": thread})
             with self._namespace(record.session_id, name, make=True) as (space, _):
-                space.put_writes(checkpoint_id, task_id, task_path, ready)
+                space.put_writes(checkpoint_id, task_id, task_path, writes)
 
         self._write(job)
 
@@ -308,15 +314,14 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Hide the checkpoints of runs."""
         wanted = set(run_ids)
-        for session_id, name in list(self._spaces(None)):
-            self._remove(session_id, name, partial(self._of_runs, wanted))
 
-    def _of_runs(self, wanted: set[str], space: Namespace) -> Sequence[str]:
-        return [
-            key
-            for key, checkpoint in space.checkpoints.items()
-            if self.serde.loads_typed(checkpoint.metadata).get("run_id") in wanted
-        ]
+        def run(space: Namespace, key: str) -> object:
+            return self.serde.loads_typed(space.checkpoints[key].metadata).get("run_id")
+
+        for session_id, name in list(self._spaces(None)):
+            self._remove(
+                session_id, name, lambda space: [key for key in space.checkpoints if run(space, key) in wanted]
+            )
 
     def _remove(self, session_id: SessionId, name: str, choose: Callable[[Namespace], Sequence[str]]) -> None:
         def job() -> None:
@@ -351,26 +356,17 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         where = {"thread_id": thread_id, "checkpoint_ns": original.config["configurable"]["checkpoint_ns"]}
         before: RunnableConfig = {"configurable": {**where, "checkpoint_id": parent} if parent else where}
         here = self.put(before, original.checkpoint, original.metadata, original.checkpoint["channel_versions"])
-        session = self._thread(original.config["configurable"]["thread_id"])
+        session = self._keyed.find(original.config["configurable"]["thread_id"])
         if session is None:
             return
         with self._namespace(session.session_id, where["checkpoint_ns"]) as (space, _):
             waiting = list(space.pending(original.config["configurable"]["checkpoint_id"]))
-        target = self._keyed.find(thread_id)
-        for write, value in waiting if target is not None else ():
-            self._write(partial(self._put_write, thread_id, here, write, value))
-
-    def _put_write(self, thread_id: str, config: RunnableConfig, write: Any, value: tuple[str, bytes]) -> None:  # noqa: ANN401
-        record = self._keyed.make(thread_id, name=thread_id, about={"thread_id": thread_id})
-        with self._namespace(record.session_id, config["configurable"]["checkpoint_ns"]) as (space, _):
-            pending = (write.channel, write.number, value)
-            space.put_writes(config["configurable"]["checkpoint_id"], write.task, write.path, [pending])
+        for write, value in waiting:
+            self._put_writes(here, write.task, write.path, [(write.channel, write.number, value)])
 
     # --- the same, for asyncio ------------------------------------------------------------------------------------------------------
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """As `get_tuple`."""
-        return await in_thread(self._store, partial(self.get_tuple, config))
+    aget_tuple = _in_thread(get_tuple)
 
     async def alist(
         self,
@@ -385,37 +381,12 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[str]):
         while (checkpoint := await in_thread(self._store, partial(next, listed, None))) is not None:
             yield checkpoint
 
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """As `put`."""
-        return await in_thread(self._store, partial(self.put, config, checkpoint, metadata, new_versions))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """As `put_writes`."""
-        await in_thread(self._store, partial(self.put_writes, config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """As `delete_thread`."""
-        await in_thread(self._store, partial(self.delete_thread, thread_id))
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As `delete_for_runs`."""
-        await in_thread(self._store, partial(self.delete_for_runs, run_ids))
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As `prune`."""
-        await in_thread(self._store, partial(self.prune, thread_ids, strategy=strategy))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As `copy_thread`."""
-        await in_thread(self._store, partial(self.copy_thread, source_thread_id, target_thread_id))
+    aput = _in_thread(put)
+    aput_writes = _in_thread(put_writes)
+    adelete_thread = _in_thread(delete_thread)
+    adelete_for_runs = _in_thread(delete_for_runs)
+    aprune = _in_thread(prune)
+    acopy_thread = _in_thread(copy_thread)
 
 
 def _thread_in(config: RunnableConfig) -> str:

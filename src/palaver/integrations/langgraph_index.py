@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId, SessionId, derive_dialog_id, now
-from palaver.integrations.keyed import append
+from palaver.integrations.keyed import append, create
 from palaver.log import Custom, Node
 from palaver.store import Store
 
@@ -118,10 +117,7 @@ class Namespace:
                 relation="subagent",  # not a conversation: resuming the session skips it
                 metadata=about,
             )
-            try:
-                self.store.create_dialog(node)
-            except InvalidInput as error:
-                raise Conflict(node.dialog_id, -1, 0) from error
+            create(self.store, node)
 
     def catch_up(self) -> None:
         """Read what was written since the last call."""

@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from palaver.errors import PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.integrations.keyed import append, spans_of
+from palaver.integrations.keyed import append, create_fork, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
-from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of, messages_in, upto
+from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, upto
 from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
 from palaver.store import Store
@@ -101,17 +101,15 @@ class ThreadConversation:
             relation="subagent" if self._namespace else "root",
             metadata=self._about(),
         )
+        self._store.create_dialog(node)
         return self._added(node, [])
 
     def _forked(self, dialog: DialogId, kept: int) -> DialogId:
         shared = self._marks[dialog][:kept]
         ranges = upto(spans_of(self._store, dialog), shared[-1].place) if shared else ()
-        messages = messages_in(self._store, ranges)
-        node = child_of(self._store.node(dialog), ranges, messages, relation="fork", metadata=self._about())
-        return self._added(node, shared)
+        return self._added(create_fork(self._store, dialog, ranges, self._about()), shared)
 
     def _added(self, node: Node, shared: list[_Marked]) -> DialogId:
-        self._store.create_dialog(node)
         if not self._namespace:
             self._store.update_session(self._session, root=node.dialog_id)
         self._marks[node.dialog_id] = list(shared)

@@ -182,6 +182,34 @@ class Family:
 # tiktoken", OpenAI Cookbook). Sound: 10 tokens a second (OpenAI, "Realtime costs").
 _OPENAI = Family(name="openai", factor=1.0, bound=0.05, default_window=128_000, exact=True)
 
+# The tools preamble is Anthropic's own figure ("Tool use with Claude", pricing: 313 to 346 tokens).
+_ANTHROPIC = Family(
+    name="anthropic",
+    factor=1.23,
+    bound=0.15,
+    default_window=200_000,
+    per_call=40,
+    json_arguments=False,
+    per_result=12,
+    per_tools=346,
+    per_tool=0,
+    schema_share=0.79,
+    image=Area(750, 1568, 1600),
+)
+
+# Sound: 32 tokens a second (Google, "Understand and count tokens").
+_GEMINI = Family(
+    name="gemini",
+    factor=1.12,
+    bound=0.15,
+    default_window=1_000_000,
+    per_message=2,
+    per_call=4,
+    per_result=8,
+    audio_per_second=32.0,
+    image=Flat(258, 384),
+)
+
 _TABLE = (
     # OpenAI's models differ in what an image costs ("Images and vision", calculating costs).
     _OPENAI,
@@ -193,58 +221,21 @@ _TABLE = (
     replace(_OPENAI, name="openai-5.4", image=Patches(2500, 1.2)),
     # cl100k_base counts 0.98 to 1.00 of o200k_base on the recorded sessions; on other scripts far more.
     Family(name="openai-cl100k", factor=1.0, bound=0.1, default_window=8_192),
-    # The tools preamble is Anthropic's own figure ("Tool use with Claude", pricing: 313 to 346 tokens).
-    Family(
-        name="anthropic",
-        factor=1.23,
-        bound=0.15,
-        default_window=200_000,
-        per_call=40,
-        json_arguments=False,
-        per_result=12,
-        per_tools=346,
-        per_tool=0,
-        schema_share=0.79,
-        image=Area(750, 1568, 1600),
-    ),
+    _ANTHROPIC,
     # Opus 4.7 brought another tokenizer: 1.0 to 1.35 times as many tokens ("What's new in Claude Opus 4.7"), 1.325 times over
     # real sessions (claudecodecamp.com, measured with the provider's counter), from 1.00 on Chinese to 1.46 on English prose.
-    Family(
+    replace(
+        _ANTHROPIC,
         name="anthropic-4.7",
         factor=1.6,
         bound=0.25,
         default_window=1_000_000,
         per_call=50,
-        json_arguments=False,
         per_result=16,
-        per_tools=346,
-        per_tool=0,
-        schema_share=0.79,
         image=Area(750, 2576, 4784),
     ),
-    # Sound: 32 tokens a second (Google, "Understand and count tokens").
-    Family(
-        name="gemini",
-        factor=1.12,
-        bound=0.15,
-        default_window=1_000_000,
-        per_message=2,
-        per_call=4,
-        per_result=8,
-        audio_per_second=32.0,
-        image=Flat(258, 384),
-    ),
-    Family(
-        name="gemini-3",
-        factor=1.12,
-        bound=0.15,
-        default_window=1_000_000,
-        per_message=2,
-        per_call=4,
-        per_result=8,
-        audio_per_second=32.0,
-        image=Flat(1120),
-    ),
+    _GEMINI,
+    replace(_GEMINI, name="gemini-3", image=Flat(1120)),
     Family(
         name="deepseek",
         factor=1.06,

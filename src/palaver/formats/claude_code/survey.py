@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, SNAPSHOT, SYNTHETIC, agent_message, is_prompt
-from palaver.formats.events import Loss
+from palaver.formats.events import Loss, without_losses
 from palaver.formats.records import Record
 
 ROOT = -1
@@ -53,11 +53,8 @@ class ClaudeCodeSurvey:
         self.about = About()
         self._newest = [ROOT]
         self._numbers: dict[str, int] = {MAIN: 0}
-        for record in records:
-            if isinstance(record, Loss):
-                self.losses.append(record)
-            else:
-                self._take(record)
+        for record in without_losses(records, self.losses):
+            self._note(record)
 
     def lane(self, name: str) -> int:
         """Return the number of the lane of this name, opening a new one if necessary."""
@@ -67,7 +64,7 @@ class ClaudeCodeSurvey:
             self._newest.append(ROOT)
         return self._numbers[name]
 
-    def _take(self, record: Record) -> None:
+    def _note(self, record: Record) -> None:
         value = record.value
         self.about.read(value)
         kind = fields.text(value, "type")

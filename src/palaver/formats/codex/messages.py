@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from palaver.formats import fields
@@ -87,11 +86,6 @@ def said_by_harness(payload: Mapping[str, object]) -> bool:
     """Return whether the harness inserted an item of the role `user`."""
     first = next(iter(fields.objects(payload, "content")), NOTHING)
     return fields.text(first, "text").startswith(_HARNESS_MARKS)
-
-
-def digest(item: Mapping[str, object]) -> bytes:
-    """Return a digest of an item that ignores the order of its keys."""
-    return sha256(json.dumps(item, sort_keys=True).encode()).digest()[:16]
 
 
 def prompt(payload: Mapping[str, object], key: str, at: float) -> Message:

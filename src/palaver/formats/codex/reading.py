@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
 from palaver.formats.codex import messages
-from palaver.formats.codex.messages import NAME, OUTPUTS, SUMMARY_PREFIX, digest, envelope, said_by_harness
+from palaver.formats.codex.messages import NAME, OUTPUTS, SUMMARY_PREFIX, envelope, said_by_harness
 from palaver.formats.codex.survey import CodexSurvey, Responses
 from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
 from palaver.formats.events import Event, Loss
+from palaver.formats.lists import digest_of
 from palaver.formats.records import Record
 from palaver.log import Compaction, Custom, Derived, Entry, ErrorEntry, Instructions, Run, Section
 from palaver.messages import Message, Speaker, TextContent, Usage
@@ -113,7 +114,7 @@ class CodexReader:
 
     def _say(self, message: Message, payload: Mapping[str, object], origin: Origin) -> Iterator[Event]:
         yield from self._writer.say(message, origin, counted=1)
-        if self._survey.wanted and (key := digest(payload)) in self._survey.wanted:
+        if self._survey.wanted and (key := digest_of(payload)) in self._survey.wanted:
             self._where.setdefault(key, []).append(self._writer.run(self._writer.count - 1, self._writer.count))
 
     # --- events -------------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class CodexReader:
 
     def _piece(self, item: Mapping[str, object], seen: dict[bytes, int]) -> Run | Derived:
         """Return the entry that an item of the new history repeats, or its text."""
-        key = digest(item)
+        key = digest_of(item)
         nth = seen[key] = seen.get(key, -1) + 1
         known = self._where.get(key, [])
         if nth < len(known):

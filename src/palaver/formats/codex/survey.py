@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
-from palaver.formats.codex.messages import digest, envelope, is_spoken
-from palaver.formats.events import NOTHING, Loss
+from palaver.formats.codex.messages import envelope, is_spoken
+from palaver.formats.events import NOTHING, Loss, without_losses
+from palaver.formats.lists import digest_of
 from palaver.formats.records import Record
 
 
@@ -56,13 +57,10 @@ class CodexSurvey:
         self._responses = Responses()
         self._last_item = -1
         self._total: object = None
-        for record in records:
-            if isinstance(record, Loss):
-                self.losses.append(record)
-            else:
-                self._take(record)
+        for record in without_losses(records, self.losses):
+            self._note(record)
 
-    def _take(self, record: Record) -> None:
+    def _note(self, record: Record) -> None:
         kind, payload = envelope(record.value)
         self.started_at = self.started_at or fields.moment(record.value.get("timestamp"))
         if self._responses.read(kind, payload, record.ordinal):
@@ -70,7 +68,7 @@ class CodexSurvey:
         if kind == "event_msg":
             self._event(payload, record.ordinal)
         elif kind == "compacted":
-            self.wanted.update(digest(item) for item in fields.objects(payload, "replacement_history"))
+            self.wanted.update(digest_of(item) for item in fields.objects(payload, "replacement_history"))
         elif kind == "turn_context":
             self.model = self.model or fields.text(payload, "model")
         elif kind == "session_meta" and not self.session:

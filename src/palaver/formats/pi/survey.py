@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from palaver.formats import fields
-from palaver.formats.events import NOTHING, Loss
+from palaver.formats.events import NOTHING, Loss, without_losses
 from palaver.formats.records import Record
 
 NONE = -1
@@ -58,18 +58,15 @@ class PiSurvey:
         self.instructed = False
         self.started_at = 0.0
         self._followed: set[int] = set()
-        for record in records:
-            if isinstance(record, Loss):
-                self.losses.append(record)
-            else:
-                self._take(record)
+        for record in without_losses(records, self.losses):
+            self._note(record)
 
     @property
     def main(self) -> str:
         """The key of the dialog with the newest entry."""
         return self.dialogs[self.of_entry[-1] if self.of_entry else 0].key
 
-    def _take(self, record: Record) -> None:
+    def _note(self, record: Record) -> None:
         value = record.value
         self.started_at = self.started_at or fields.moment(value.get("timestamp"))
         if value.get("type") == "session":
