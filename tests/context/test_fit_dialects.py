@@ -19,7 +19,7 @@ from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
 from palaver.providers import profile
 from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
-from palaver.wire import Rule, validate
+from palaver.wire import Breach, validate
 from tests.context.lists import LISTS, PAGE, PNG, TOOLS, Item, faults, responses
 from tests.wire.vendor_types import hold_to_types
 
@@ -354,7 +354,7 @@ def test_custom_call_without_output_gets_one_of_its_kind() -> None:
     assert answers == {"d1": "custom_tool_call_output", "c1": "function_call_output"}
     wrong = [asked, call, {"type": "function_call_output", "call_id": "d1", "output": "x"}]
     found = validate({"model": "gpt-5", "input": wrong}, profile("openai-responses", "gpt-5"))
-    assert {fault.rule for fault in found} == {Rule.CALL_UNANSWERED, Rule.RESULT_ORPHAN}
+    assert {fault.rule for fault in found} == {Breach.CALL_UNANSWERED, Breach.RESULT_ORPHAN}
 
 
 SEARCH: Item = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "herons"}}

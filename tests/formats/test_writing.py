@@ -22,7 +22,7 @@ from palaver.transcripts.exporting import TOOLS
 from palaver.view import Block, View, fold
 from palaver.wire import Report, validate
 from palaver.wire.media import Load
-from palaver.wire.script import Notes, marked
+from palaver.wire.script import ChangeNotes, marked
 from tests.formats.reading import imported, written
 from tests.recorded import Recording, recordings
 from tests.wire.any_views import closed_views, load
@@ -67,7 +67,7 @@ def _pieces(content: Content) -> Iterator[tuple[object, ...]]:
 
 def exported(tool: Tool, view: View, read: Load) -> tuple[bytes, Report]:
     """Write a view as a tool's transcript."""
-    notes = Notes()
+    notes = ChangeNotes()
     heading = Heading(session=uuid(view.dialog_id), created=1e9, folder="/work", title="talk", model="claude-opus-4-6")
     lines = [json.dumps(record).encode() for record in tool.written(view, heading, read, notes)]
     return b"\n".join(lines), Report(tuple(notes))

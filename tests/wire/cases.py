@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from palaver.log import ToolSpec
 from palaver.messages import ImageContent, Media, TextContent, ThinkingContent, ToolResultContent, thaw
 from palaver.prompts import Format
-from palaver.wire import Rule
+from palaver.wire import Breach
 from tests.wire.histories import CLAUDE, CODEX
 from tests.wire.histories import GEMINI as GOOGLE
 from tests.wire.pictures import HEIC, PDF, data_url, gif, png
@@ -58,7 +58,7 @@ class Case(NamedTuple):
         call: Fields of the call.
     """
 
-    rule: Rule | None
+    rule: Breach | None
     edits: dict[str, Any]
     model: str = ""
     prefill: bool = False
@@ -102,10 +102,10 @@ def _schema(place: str) -> list[Case]:
         {"type": "object", "properties": {"a": {"type": "nonsense"}}},
         {"type": "object", "required": "a", "properties": {}},
     ]
-    return [Case(Rule.TOOL_SCHEMA, {place: fault}) for fault in faults]
+    return [Case(Breach.TOOL_SCHEMA, {place: fault}) for fault in faults]
 
 
-R = Rule
+R = Breach
 
 
 def _texts(place: str, most: int, longest: int) -> list[Case]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palaver.messages.media import pixel_size
 from palaver.providers import profile
-from palaver.wire import Rule, validate
+from palaver.wire import Breach, validate
 from tests.wire import pictures
 from tests.wire.cases import CASES, UNTESTED, Case, edited, rich
 from tests.wire.scenes import MODELS
@@ -36,7 +36,7 @@ def base(
     return rich(name, model, prefill=prefill, **fields)
 
 
-def judged(name: str, case: Case) -> dict[Rule, str]:
+def judged(name: str, case: Case) -> dict[Breach, str]:
     """Return the rules that a case breaks, with the place of the first break."""
     whole = base(
         name, case.model, prefill=case.prefill, thinks="parameters" in case.call, cache=case.call.get("cache", True)
@@ -61,15 +61,15 @@ def test_rich_request_is_taken_by_the_real_types() -> None:
 
 def test_violation_names_its_place() -> None:
     """A violation says where it stands, in the spelling of code."""
-    assert judged("openai-chat", Case(None, {"messages/9/content": None})) == {Rule.FIELD_TYPE: "messages[9].content"}
+    assert judged("openai-chat", Case(None, {"messages/9/content": None})) == {Breach.FIELD_TYPE: "messages[9].content"}
 
 
 def test_trailing_white_space_is_refused_where_prefill_is() -> None:
     """Models that accept a prefill refuse white space at its end; a history that others do not go on from may have it."""
     body = edited(base("anthropic", "claude-haiku-4-5", prefill=True), {"messages/5/content/0/text": "A heron. "})
     old, new = profile("anthropic", "claude-haiku-4-5"), profile("anthropic", "claude-opus-4-6")
-    assert {each.rule for each in validate(body, old)} == {Rule.TEXT_TRAILING}
-    assert {each.rule for each in validate(body, new)} == {Rule.ROLE_LAST}
+    assert {each.rule for each in validate(body, old)} == {Breach.TEXT_TRAILING}
+    assert {each.rule for each in validate(body, new)} == {Breach.ROLE_LAST}
     assert validate(body, new, as_history=True) == ()
 
 

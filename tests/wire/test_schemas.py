@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from palaver.messages import canonical_json
 from palaver.prompts import Format
-from palaver.wire.place import Place
+from palaver.wire.place import Spot
 from palaver.wire.rules import held, parameters
 from palaver.wire.schemas import in_dialect, narrowed
 from palaver.wire.table import Dialect
@@ -111,7 +111,7 @@ def test_narrowed_schema_passes_the_validator(dialect: Dialect, schema: dict[str
     made = Format(schema).schema
     one, other = narrowed(made, dialect), narrowed(json.loads(canonical_json(made)), dialect)
     if not one.obstacle:
-        assert [str(fault) for fault in held(Place(one.schema), dialect)] == []
+        assert [str(fault) for fault in held(Spot(one.schema), dialect)] == []
     assert bool(one.obstacle) is bool(other.obstacle)
     assert canonical_json(one.schema) == canonical_json(other.schema)
 
@@ -124,7 +124,7 @@ def test_tool_schema_in_its_dialect_stays(dialect: Dialect, spec: Any) -> None: 
     """Translating twice changes nothing more, and the validator accepts the result."""
     once, _ = in_dialect(spec.parameters, dialect)
     assert in_dialect(once, dialect) == (once, [])
-    assert [str(fault) for fault in parameters(Place(once), dialect)] == []
+    assert [str(fault) for fault in parameters(Spot(once), dialect)] == []
 
 
 GEMINI: Mapping[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {

@@ -19,7 +19,7 @@ from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import with_provider_blocks, with_reasoning
-from palaver.wire.script import Notes, Speech, Taken
+from palaver.wire.script import ChangeNotes, Speech, Taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,9 @@ class Heading:
 class Tool(Protocol):
     """The module that writes one tool's transcripts."""
 
-    def written(self, view: View, heading: Heading, load: Load, notes: Notes, /) -> Iterator[Mapping[str, object]]:
+    def written(
+        self, view: View, heading: Heading, load: Load, notes: ChangeNotes, /
+    ) -> Iterator[Mapping[str, object]]:
         """Write a view as the records of a transcript, one per line.
 
         Args:
@@ -71,7 +73,7 @@ def dated(view: View, heading: Heading) -> Iterator[tuple[Exchange, float]]:
 
 
 def spelled(
-    view: View, rules: Profile, heading: Heading, load: Load, notes: Notes
+    view: View, rules: Profile, heading: Heading, load: Load, notes: ChangeNotes
 ) -> Iterator[tuple[Exchange, float, Sequence[Speech]]]:
     """Yield each exchange with its time, in the form that a provider accepts, for a tool that sends its transcript's content.
 

@@ -1,8 +1,9 @@
-"""Lists as callers give them: which dialect they are in, dicts in place of SDK objects, and the tools beside them."""
+"""What callers pass: lists and their dialect, dicts in place of SDK objects, whole answers, and tools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from reprlib import repr as shortened
 from typing import Any
 
@@ -12,15 +13,20 @@ from palaver.messages import Message
 from palaver.messages.value import Value
 from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item
-from palaver.providers.registry import APIS
+from palaver.providers.registry import APIS, ApiRow
 
-__all__ = ["dialect", "items_of", "tool_specs"]
+__all__ = ["answer_json", "api_of", "dialect", "items_of", "sdk_json", "tool_specs"]
 
 _WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs."
 _TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
 
 _DEEPEST = 200
 """Most levels of an item: twice what a message may have, and fewer than the interpreter can follow."""
+
+
+@cache
+def _dialect(api: str) -> Dialect:
+    return APIS[api].dialect
 
 
 def items_of(messages: object) -> tuple[tuple[Any, ...], tuple[Item, ...]]:
@@ -54,7 +60,7 @@ def _item(given: object, index: int) -> Item:
     if item.get("id", "") is None:  # no id: OpenAI's schema of a call wants a text where there is one
         item = {key: value for key, value in item.items() if key != "id"}
     api = next((_KEYS[key] for key in item if key in _KEYS), None)
-    return item if api is None else APIS[api].dialect.spelled(item)
+    return item if api is None else _dialect(api).spelled(item)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
@@ -89,6 +95,34 @@ def _require_finite(value: object, what: str) -> None:
             left.extend((inner, depth + 1) for inner in each)
 
 
+# --- answers ------------------------------------------------------------------------------------------------------------
+
+
+def api_of(answer: Item) -> ApiRow | None:
+    """Return the API whose key an answer has."""
+    signs = ((row, *row.answer) for row in APIS.values())
+    return next((row for row, key, value in signs if key in answer and (not value or answer[key] == value)), None)
+
+
+def answer_json(value: object) -> Item | None:
+    """Return the JSON of a provider's answer, given as JSON or as an SDK's object; None if it is not an answer."""
+    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type | Message):
+        value = sdk_json(value)
+    return value if isinstance(value, Mapping) and api_of(value) is not None else None
+
+
+def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any SDK
+    """Return an SDK's object in its API's JSON format: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
+    data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    data.pop("sdkHttpResponse", None)
+    for candidate in data.get("candidates") or ():
+        for part in (candidate.get("content") or {}).get("parts") or ():
+            for holder, key in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
+                if isinstance(holder.get(key), str):
+                    holder[key] = holder[key].replace("-", "+").replace("_", "/")
+    return data
+
+
 # --- which dialect ------------------------------------------------------------------------------------------------------
 
 
@@ -107,7 +141,7 @@ def dialect(name: object, items: Sequence[Item], tools: Sequence[Item], model: s
     if any(item.get("role") in ("system", "developer") for item in items):
         usual = "openai-chat"
     found, why = (name, "") if isinstance(name, str) else next(_signs(items, tools), (usual, ""))
-    said = APIS[found].dialect
+    said = _dialect(found)
     for index, item in enumerate(items):
         typed = said.items == "input" and isinstance(item.get("type"), str)
         if not typed and said.content.isdisjoint(item):

@@ -18,7 +18,7 @@ from palaver.log import Handle
 from palaver.messages import Message, Role, ToolResultContent, media_of, thaw
 from palaver.providers.dialect import Dialect, Item, text_of
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire import Call, Change, How, Profile, Rule, Violation, compile, validate  # noqa: A004 - the word for it
+from palaver.wire import Breach, Call, Change, How, Profile, Violation, compile, validate  # noqa: A004 - the word for it
 from palaver.wire.script import BEGINS_WITH_ASSISTANT, from_harness
 
 __all__ = ["ListWriter", "Written"]
@@ -48,7 +48,7 @@ class _Made(NamedTuple):
     exchanges: tuple[int, ...]  # the exchanges that say it
 
 
-class _Piece(NamedTuple):
+class _ShownBlock(NamedTuple):
     turn: Turn
     block: Block
     exchange: int
@@ -135,7 +135,7 @@ class ListWriter:
                 found.setdefault(block.origin.seq, []).append(block.origin)
         return found
 
-    def _key(self, piece: _Piece, refused: Collection[int]) -> tuple[object, ...]:
+    def _key(self, piece: _ShownBlock, refused: Collection[int]) -> tuple[object, ...]:
         if piece.exchange in refused:
             return ("compiled", piece.exchange)
         if piece.block.origin is None:
@@ -145,7 +145,7 @@ class ListWriter:
 
     def _made(self, view: View, refused: Collection[int], stripped: Mapping[int, Item]) -> Iterator[_Made]:
         stream = (
-            _Piece(turn, block, index)
+            _ShownBlock(turn, block, index)
             for index, exchange in enumerate(view.exchanges)
             for turn in exchange.turns
             for block in turn.blocks
@@ -162,7 +162,7 @@ class ListWriter:
                 made += self._item(pieces, key[1], stripped)
         return self._unlinked(made, view)
 
-    def _derived(self, piece: _Piece) -> Item:
+    def _derived(self, piece: _ShownBlock) -> Item:
         """Write what no item says."""
         content = piece.block.content
         if isinstance(content, ToolResultContent):
@@ -171,7 +171,7 @@ class ListWriter:
         label = piece.block.derived
         return self.dialect.say(from_harness(label, text_of(content)) if label else text_of(content))
 
-    def _item(self, pieces: Sequence[_Piece], index: Any, stripped: Mapping[int, Item]) -> Iterator[_Made]:  # noqa: ANN401 - of a key
+    def _item(self, pieces: Sequence[_ShownBlock], index: Any, stripped: Mapping[int, Item]) -> Iterator[_Made]:  # noqa: ANN401 - of a key
         """Write what is shown of one item of the caller's."""
         item, message = stripped.get(index, self.items[index]), self.messages[index]
         exchanges = tuple(dict.fromkeys(piece.exchange for piece in pieces))
@@ -260,7 +260,7 @@ class ListWriter:
         """Return the provider's objections by index in the list; -1 for those outside its items."""
         found: dict[int, list[Violation]] = {}
         for place, fault in self._violations(made):
-            if not (self.lenient and fault.rule is Rule.FIELD_UNKNOWN):
+            if not (self.lenient and fault.rule is Breach.FIELD_UNKNOWN):
                 found.setdefault(place if place < len(made) else -1, []).append(fault)
         return found
 
@@ -320,7 +320,7 @@ class ListWriter:
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-_REMOVABLE = frozenset({Rule.FIELD_UNKNOWN, Rule.PROVIDER_CALL})
+_REMOVABLE = frozenset({Breach.FIELD_UNKNOWN, Breach.PROVIDER_CALL})
 """Rules that an item keeps once the field or block that breaks them is left out."""
 
 

@@ -27,7 +27,7 @@ from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
 from palaver.wire import Call, How, Report, compile  # noqa: A004 - the word for it
 from palaver.wire.media import Load
-from palaver.wire.script import Notes
+from palaver.wire.script import ChangeNotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
         title=own_title(store, record),
         model=view.model,
     )
-    notes = Notes()
+    notes = ChangeNotes()
     lines = list(tool.written(view, heading, _load(store), notes))
     if _has_usage(view):
         notes.add(None, "usage", How.DROPPED, "it would count as the tool's own")

@@ -7,7 +7,7 @@ from palaver.doors import open_door
 if TYPE_CHECKING:
     from palaver.wire.check import validate
     from palaver.wire.compile import compile
-    from palaver.wire.place import Rule, Violation
+    from palaver.wire.place import Breach, Violation
     from palaver.wire.request import (
         COMPILER,
         Call,
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "API",
     "COMPILER",
+    "Breach",
     "Call",
     "Change",
     "How",
@@ -29,7 +30,6 @@ __all__ = [
     "Profile",
     "Report",
     "Request",
-    "Rule",
     "Violation",
     "broken_at",
     "compile",
@@ -42,7 +42,7 @@ open_door(
     {
         ".check": "validate",
         ".compile": "compile",
-        ".place": "Rule Violation",
+        ".place": "Breach Violation",
         ".request": "COMPILER Call Memo Request broken_at units",
         ".script": "Change How Report",
         ".table": "API Profile",

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from palaver.messages import FrozenDict
-from palaver.wire.place import Place, Rule, Violation, shaped, show
+from palaver.wire.place import Breach, Spot, Violation, shaped, show
 from palaver.wire.rules import Subject
 from palaver.wire.table import Profile
 
-__all__ = ["Rule", "Violation", "validate"]
+__all__ = ["Violation", "validate"]
 
 
 def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
@@ -31,7 +31,7 @@ def validate(request: Mapping[str, object], profile: Profile, *, as_history: boo
         profile: What the provider accepts.
         as_history: Whether the body is the record of a conversation. It may then end on the assistant's words, even if the provider refuses such a request.
     """
-    subject = Subject(Place(request), profile, as_history)
+    subject = Subject(Spot(request), profile, as_history)
     found = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, profile.api.shape)]
     for check in profile.api.checks:
         found.extend(check(subject))
@@ -50,7 +50,7 @@ Path: TypeAlias = tuple[str | int, ...]
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, default=dict)
 
 
-def _encoded(request: Place, limit: int) -> Iterator[Violation]:
+def _encoded(request: Spot, limit: int) -> Iterator[Violation]:
     """Check that the body can be written as JSON, has only readable strings and at most ``limit`` bytes of compact UTF-8 JSON."""
     written = _written(request.value)
     faults = list(_walked(request)) if written is None else []
@@ -58,7 +58,7 @@ def _encoded(request: Place, limit: int) -> Iterator[Violation]:
     if not faults:
         size = len(_COMPACT.encode(request.value).encode() if written is None else written)
         if size > limit:
-            yield request.breaks(Rule.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
+            yield request.breaks(Breach.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
 
 
 def _written(body: object) -> bytes | None:
@@ -72,7 +72,7 @@ def _written(body: object) -> bytes | None:
     return None if b"\\u0000" in data else data
 
 
-def _walked(request: Place) -> Iterator[Violation]:
+def _walked(request: Spot) -> Iterator[Violation]:
     """Look at every value."""
     waiting: list[tuple[object, Path]] = [(request.value, request.path)]
     while waiting:  # bare values and paths: this walk visits everything, and places are for faults
@@ -85,11 +85,11 @@ def _walked(request: Place) -> Iterator[Violation]:
                     yield from _string(key, (*path, key))
                     waiting.append((member, (*path, key)))
                 else:
-                    yield Place(key, (*path, repr(key))).breaks(Rule.NOT_JSON, f"the key {show(key)} is no string")
+                    yield Spot(key, (*path, repr(key))).breaks(Breach.NOT_JSON, f"the key {show(key)} is no string")
         elif isinstance(value, list | tuple):
             waiting.extend((element, (*path, number)) for number, element in enumerate(value))
         elif not (value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))):
-            yield Place(value, path).breaks(Rule.NOT_JSON, f"JSON has no {show(value)}")
+            yield Spot(value, path).breaks(Breach.NOT_JSON, f"JSON has no {show(value)}")
 
 
 def _string(text: str, path: Path) -> Iterator[Violation]:
@@ -98,6 +98,6 @@ def _string(text: str, path: Path) -> Iterator[Violation]:
     NUL is legal JSON, but no provider documents that it accepts one, and requests die of it (anthropics/claude-code#94408).
     """
     if "\x00" in text:
-        yield Place(text, path).breaks(Rule.NUL, f"character {text.index(chr(0))} is NUL")
+        yield Spot(text, path).breaks(Breach.NUL, f"character {text.index(chr(0))} is NUL")
     if not text.isascii() and (found := _SURROGATE.search(text)):
-        yield Place(text, path).breaks(Rule.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")
+        yield Spot(text, path).breaks(Breach.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")

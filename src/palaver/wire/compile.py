@@ -20,16 +20,16 @@ from palaver.messages import FrozenDict, canonical_json, freeze
 from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
 from palaver.view import Exchange, View
 from palaver.wire.gather import gather
-from palaver.wire.head import Draft, draft, provided
+from palaver.wire.head import Outline, outline, provided
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
-from palaver.wire.request import Call, Compiled, Memo, Piece, Request
+from palaver.wire.request import Call, Compiled, Memo, Request, Stretch
 from palaver.wire.script import (
     NOT_BEGUN,
     CallPart,
+    ChangeNotes,
     How,
-    Notes,
     Report,
     ResultPart,
     Speech,
@@ -63,7 +63,7 @@ def compile(  # noqa: A001 - the word for it
     """
     api = profile.api
     _refuse_owned(call, api.owned)
-    notes = Notes()
+    notes = ChangeNotes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
     each = _Exchanges(profile, call.model, names, bool(theirs.tools), call.thinks)
@@ -71,11 +71,11 @@ def compile(  # noqa: A001 - the word for it
     compiled = each.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
-    plan = draft(view, profile, call, names, theirs, compiled, notes)
+    plan = outline(view, profile, call, names, theirs, compiled, notes)
     for one in compiled:
         notes.extend(one.changes)
     head = api.head(plan)
-    said = _Said(api.neighbours)
+    said = _Conversation(api.neighbours)
     ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), plan, each)
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
@@ -90,7 +90,7 @@ def compile(  # noqa: A001 - the word for it
         history=said.last == "assistant",
         view=view,
         call=call,
-        pieces=tuple(Piece(one, *where) for one, where in zip(compiled, ends, strict=True)),
+        pieces=tuple(Stretch(one, *where) for one, where in zip(compiled, ends, strict=True)),
         written=tuple(said.data),
     )
 
@@ -104,7 +104,7 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
         )
 
 
-def _frozen(head: Body, field: str, said: _Said, notes: Notes) -> Mapping[str, Any]:
+def _frozen(head: Body, field: str, said: _Conversation, notes: ChangeNotes) -> Mapping[str, Any]:
     """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
     found: list[Replaced] = []
     body = freeze(head, "body", found)
@@ -151,14 +151,14 @@ class _Exchanges:
         return out
 
     def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, edited: bool) -> Compiled:
-        notes, taken, profile = Notes(), Taken(before), self.profile
+        notes, taken, profile = ChangeNotes(), Taken(before), self.profile
         script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
         script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
         unbound = why_unbound(profile, edited=edited, imported=any(turn.imported for turn in exchange.turns))
         thoughts = with_reasoning(script, profile, self.model, notes, taken, unbound=unbound, thinks=self.thinks)
         script = tuple(speech for speech in thoughts if speech.parts)
         media = any(True for _ in media_parts(script))
-        shown, noted = (without_media(script, profile), Notes()) if media else (script, notes)
+        shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
         items, data, cleaned = self.written(shown, noted)
         return Compiled(
             exchange=exchange,
@@ -176,7 +176,7 @@ class _Exchanges:
         )
 
     def written(
-        self, script: Sequence[Speech], notes: Notes
+        self, script: Sequence[Speech], notes: ChangeNotes
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
         found: list[Replaced] = []
@@ -199,7 +199,7 @@ class _Sent(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Said:
+class _Conversation:
     """The conversation while it is put together.
 
     Attributes:
@@ -218,9 +218,9 @@ class _Said:
     last: str = ""
     cleaned: bool = False
 
-    def follow(self, sent: _Sent, draft: Draft) -> tuple[int, int]:
+    def follow(self, sent: _Sent, outline: Outline) -> tuple[int, int]:
         """Append the items of an exchange, and return the index of the first and the one after the last."""
-        start, placed = len(self.items), bool(draft.call.cache_at) and draft.profile.api.finished is not None
+        start, placed = len(self.items), bool(outline.call.cache_at) and outline.profile.api.finished is not None
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
             one = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
@@ -240,7 +240,9 @@ class _Said:
         return start, len(self.items)
 
 
-def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load, notes: Notes) -> Iterator[_Sent]:
+def _sent(
+    compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load, notes: ChangeNotes
+) -> Iterator[_Sent]:
     """Return each exchange as it is sent, with the media that the whole request can have."""
     having = [one.script for one in compiled if one.media]
     placed: Iterator[Sequence[Speech]] = iter(())
@@ -257,23 +259,25 @@ def _sent(compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load
             yield _Sent(one.script, one.items, one.data, one.cleaned)
 
 
-def _put_together(said: _Said, sent: Sequence[_Sent], draft: Draft, each: _Exchanges) -> list[tuple[int, int]]:
+def _put_together(
+    said: _Conversation, sent: Sequence[_Sent], outline: Outline, each: _Exchanges
+) -> list[tuple[int, int]]:
     """Put the exchanges together, with what must come before and after them; return where each begins and ends."""
-    then = draft.call.then or ""
+    then = outline.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
     opening = next((one.script[0].role for one in sent if one.script), "user" if following else "")
-    leading = list(_leading(opening, draft))
-    before, after = (_Sent(script, *each.written(script, draft.notes)) for script in (leading, following))
-    return [said.follow(one, draft) for one in (before, *sent, after)][1:-1]
+    leading = list(_leading(opening, outline))
+    before, after = (_Sent(script, *each.written(script, outline.notes)) for script in (leading, following))
+    return [said.follow(one, outline) for one in (before, *sent, after)][1:-1]
 
 
-def _leading(opening: str, draft: Draft) -> Iterator[Speech]:
+def _leading(opening: str, outline: Outline) -> Iterator[Speech]:
     """Return what must come before the first words: instructions that are a message, and a notice where the user must speak first."""
-    turns = draft.profile.turns
-    if draft.system and turns.system == "message":
-        yield Speech("system", tuple(draft.system))
+    turns = outline.profile.turns
+    if outline.system and turns.system == "message":
+        yield Speech("system", tuple(outline.system))
     if not opening:
-        draft.notes.add(None, "text", How.ADDED, "the view shows nothing, and a request needs words")
+        outline.notes.add(None, "text", How.ADDED, "the view shows nothing, and a request needs words")
         yield Speech("user", (TextPart(from_harness("notice", NOT_BEGUN)),))
     else:
-        yield from opened(opening, draft.profile, draft.notes)
+        yield from opened(opening, outline.profile, outline.notes)

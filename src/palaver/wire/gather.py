@@ -32,9 +32,9 @@ from palaver.wire.script import (
     FAILED_SILENTLY,
     SPEAKS,
     CallPart,
+    ChangeNotes,
     How,
     MediaPart,
-    Notes,
     Part,
     ProviderPart,
     ResultPart,
@@ -58,18 +58,18 @@ _DEPTH = 64
 """The most levels of arguments inside a body, which has some levels itself."""
 
 
-def gather(exchange: Exchange, profile: Profile, notes: Notes) -> tuple[Speech, ...]:
+def gather(exchange: Exchange, profile: Profile, notes: ChangeNotes) -> tuple[Speech, ...]:
     """Spell out an exchange as speeches, and note what changes."""
     return tuple(_speech(exchange, turn, profile, notes) for turn in exchange.turns)
 
 
-def instructions(view: View, profile: Profile, notes: Notes) -> tuple[TextPart, ...]:
+def instructions(view: View, profile: Profile, notes: ChangeNotes) -> tuple[TextPart, ...]:
     """Return the instructions of a view as texts, one for each section."""
     said = _Voice(profile, notes, "system")
     return tuple(part for block in view.system for part in said.parts(block) if isinstance(part, TextPart))
 
 
-def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: Notes) -> Speech:
+def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: ChangeNotes) -> Speech:
     role = SPEAKS[turn.role]
     if role == "system" and (exchange.derived or not _takes_inside(profile)):
         role = "user"
@@ -112,7 +112,7 @@ class _Voice:
     """
 
     profile: Profile
-    notes: Notes
+    notes: ChangeNotes
     role: SpeechRole
     mark: str = ""
     provider: str = ""

@@ -19,7 +19,7 @@ from palaver.wire.gather import instructions
 from palaver.wire.pairing import Names
 from palaver.wire.request import Call, Compiled
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
-from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, How, Notes, TextPart, answer_as
+from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, How, TextPart, answer_as
 from palaver.wire.table import Body, Profile, Provided
 
 
@@ -34,7 +34,7 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class Outline:
     """A request before it is written, without its conversation.
 
     Attributes:
@@ -55,7 +55,7 @@ class Draft:
     provided: Provided
     structure: Structure | None
     choice: str
-    notes: Notes
+    notes: ChangeNotes
 
 
 def with_parameters(body: Body, call: Call) -> Body:
@@ -78,7 +78,7 @@ _CHOICES = frozenset({"auto", "none", "required"})
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Notes) -> Iterator[Declared]:
+def _declared(view: View, profile: Profile, call: Call, names: Names, notes: ChangeNotes) -> Iterator[Declared]:
     """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
     tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
     most = len(tools) if profile.tools.most is None else profile.tools.most
@@ -98,15 +98,15 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Not
         yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
 
 
-def draft(  # noqa: PLR0913, PLR0917 - what a head is written from
+def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     view: View,
     profile: Profile,
     call: Call,
     names: Names,
     theirs: Provided,
     compiled: Sequence[Compiled],
-    notes: Notes,
-) -> Draft:
+    notes: ChangeNotes,
+) -> Outline:
     """Decide everything but the conversation."""
     system = instructions(view, profile, notes)
     tools = tuple(_declared(view, profile, call, names, notes))
@@ -117,10 +117,10 @@ def draft(  # noqa: PLR0913, PLR0917 - what a head is written from
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
     choice = _choice(view, tools, call, names, notes)
-    return Draft(profile, call, (*system, *request), tools, theirs, wanted, choice, notes)
+    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes)
 
 
-def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
+def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: ChangeNotes) -> str:
     """Return the choice between tools as it is sent: `none` where the tools of the history are no longer declared, nothing where there are none."""
     wanted = call.tool_choice
     if tools and not view.tools:
@@ -141,7 +141,7 @@ _NAMES: Mapping[str, str] = {"code_interpreter": "code_execution", "url_context"
 """Other words for the same."""
 
 
-def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Notes) -> Provided:
+def provided(call: Call, profile: Profile, declared: frozenset[str], notes: ChangeNotes) -> Provided:
     """Return the provider's own tools that a call asks for, as they are sent.
 
     Args:
@@ -205,7 +205,7 @@ class Structure:
 
 
 def structure(
-    call: Call, profile: Profile, *, tools: bool, prefill: bool, notes: Notes
+    call: Call, profile: Profile, *, tools: bool, prefill: bool, notes: ChangeNotes
 ) -> tuple[Structure | None, tuple[TextPart, ...]]:
     """Return what goes into the provider's own field, and what the instructions ask: one of the two at most.
 

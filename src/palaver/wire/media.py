@@ -17,9 +17,9 @@ from palaver.ids import BlobId
 from palaver.messages.media import pixel_size, sniff
 from palaver.wire.rules import SNIFFED
 from palaver.wire.script import (
+    ChangeNotes,
     How,
     MediaPart,
-    Notes,
     Part,
     ResultPart,
     Speech,
@@ -48,7 +48,7 @@ _Verdict: TypeAlias = MediaPart | str
 
 
 def with_media(
-    scripts: Sequence[Sequence[Speech]], profile: Profile, load: Load, room: int, notes: Notes
+    scripts: Sequence[Sequence[Speech]], profile: Profile, load: Load, room: int, notes: ChangeNotes
 ) -> list[tuple[Speech, ...]]:
     """Return scripts with the media that the provider accepts, their bytes read, and texts instead of the others.
 
@@ -70,7 +70,7 @@ def with_media(
 def without_media(script: Sequence[Speech], profile: Profile) -> tuple[Speech, ...]:
     """Return a script with a text instead of each medium: about what it needs without the media's bytes."""
     verdicts = iter(["it cannot be sent with this request to this provider"] * len(list(media_parts(script))))
-    return _placed([script], verdicts, profile, Notes())[0]
+    return _placed([script], verdicts, profile, ChangeNotes())[0]
 
 
 # --- which can be sent ---------------------------------------------------------------------------------------------------
@@ -160,14 +160,14 @@ def _judged_bytes(part: MediaPart, data: bytes, profile: Profile, side: int | No
 
 
 def _placed(
-    scripts: Sequence[Sequence[Speech]], verdicts: Iterator[_Verdict], profile: Profile, notes: Notes
+    scripts: Sequence[Sequence[Speech]], verdicts: Iterator[_Verdict], profile: Profile, notes: ChangeNotes
 ) -> list[tuple[Speech, ...]]:
     return [
         tuple(spoken for speech in script for spoken in _spoken(speech, verdicts, profile, notes)) for script in scripts
     ]
 
 
-def _spoken(speech: Speech, verdicts: Iterator[_Verdict], profile: Profile, notes: Notes) -> Iterator[Speech]:
+def _spoken(speech: Speech, verdicts: Iterator[_Verdict], profile: Profile, notes: ChangeNotes) -> Iterator[Speech]:
     """Return a speech with its media or the texts instead of them, and after it one with those that its results cannot hold."""
     lifted: list[Part] = []
     parts: list[Part] = []

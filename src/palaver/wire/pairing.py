@@ -18,9 +18,9 @@ from palaver.view.exchange import NO_RESULT, unpaired
 from palaver.wire.script import (
     BEGINS_WITH_ASSISTANT,
     CallPart,
+    ChangeNotes,
     How,
     MediaPart,
-    Notes,
     Part,
     ResultPart,
     Speech,
@@ -41,7 +41,7 @@ _NAME_CHARACTERS = 48
 class Names:
     """The names of tools on the wire, in both directions."""
 
-    def __init__(self, tools: Sequence[ToolSpec], profile: Profile, notes: Notes) -> None:
+    def __init__(self, tools: Sequence[ToolSpec], profile: Profile, notes: ChangeNotes) -> None:
         self._pattern = profile.tools.name
         self._declared: dict[str, str] = {}
         names = list(dict.fromkeys(tool.name for tool in tools))
@@ -68,7 +68,9 @@ def _renaming(name: str, spelled: str) -> str:
     return f"{name!r} is called {spelled!r}: the provider does not take the name"
 
 
-def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Notes, taken: Taken) -> Iterator[Speech]:
+def paired(
+    script: Sequence[Speech], profile: Profile, names: Names, notes: ChangeNotes, taken: Taken
+) -> Iterator[Speech]:
     """Answer every call of an exchange right after the words that make it, with ids and names of the wire.
 
     Args:
@@ -78,7 +80,7 @@ def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Note
         notes: The changes so far.
         taken: The ids so far; those of the exchange are added. No two calls of a request share one, which every provider accepts.
     """
-    pairing = _Pairing(profile, names, notes, taken)
+    pairing = _Answering(profile, names, notes, taken)
     for speech, replies in _rounds(script):
         others = replies
         if speech is not None:
@@ -92,10 +94,10 @@ def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Note
         yield from (pairing.without_results(reply) for reply in others if reply.parts)
 
 
-class _Pairing:
+class _Answering:
     """The passage of one exchange."""
 
-    def __init__(self, profile: Profile, names: Names, notes: Notes, taken: Taken) -> None:
+    def __init__(self, profile: Profile, names: Names, notes: ChangeNotes, taken: Taken) -> None:
         self._rules = profile.calls
         self._names = names
         self._notes = notes
@@ -165,7 +167,7 @@ class _Pairing:
         return speech if (role, shown) == (speech.role, speech.parts) else replace(speech, role=role, parts=shown)
 
 
-def opened(opening: str, profile: Profile, notes: Notes) -> Iterator[Speech]:
+def opened(opening: str, profile: Profile, notes: ChangeNotes) -> Iterator[Speech]:
     """Return what must come before words of the role `opening` where the user must speak first: a notice, or nothing."""
     if profile.turns.first and opening == "assistant":
         notes.add(None, "text", How.ADDED, f"the first words must be the {profile.turns.first}'s")

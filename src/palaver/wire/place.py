@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 _SHOWN = 60  # characters of a value in a message: enough to recognise it, never a whole payload
 
 
-class Rule(StrEnum):
+class Breach(StrEnum):
     """The rules that a request can break, named after the fault; the values are stable ids."""
 
     # The body as JSON
@@ -104,7 +104,7 @@ class Violation:
         message: The fault, one sentence.
     """
 
-    rule: Rule
+    rule: Breach
     path: str
     message: str
 
@@ -117,7 +117,7 @@ _OBJECT = (dict, Mapping)
 """What JSON writes as an object; the test for a dict is five times faster."""
 
 
-class Place:
+class Spot:
     """A value and its place in a request: validators walk over places instead of bare values.
 
     A place is total: a missing key or element is a place whose value is ``None`` and that is not ``there``. So a rule reads the
@@ -136,21 +136,21 @@ class Place:
         self.path = path
         self.there = there
 
-    def __getitem__(self, key: str | int) -> Place:
+    def __getitem__(self, key: str | int) -> Spot:
         """Return the member or element ``key``."""
         value = self.value
         if isinstance(key, str):
             there = isinstance(value, _OBJECT) and key in value
-            return Place(value[key] if there else None, (*self.path, key), there=there)  # type: ignore[index] # it is a mapping
+            return Spot(value[key] if there else None, (*self.path, key), there=there)  # type: ignore[index] # it is a mapping
         if isinstance(value, list | tuple) and -len(value) <= key < len(value):
-            return Place(value[key], (*self.path, key % len(value)))
-        return Place(None, (*self.path, key), there=False)
+            return Spot(value[key], (*self.path, key % len(value)))
+        return Spot(None, (*self.path, key), there=False)
 
-    def __iter__(self) -> Iterator[Place]:
+    def __iter__(self) -> Iterator[Spot]:
         """Iterate over the elements of a list; any other value has none."""
         if isinstance(self.value, list | tuple):
             for index, element in enumerate(self.value):
-                yield Place(element, (*self.path, index))
+                yield Spot(element, (*self.path, index))
 
     def __len__(self) -> int:
         """Count the elements of a list or the members of an object; 0 for any other value."""
@@ -164,12 +164,12 @@ class Place:
         """Return whether an object has the member ``key``, whatever its value."""
         return isinstance(self.value, _OBJECT) and key in self.value
 
-    def members(self) -> Iterator[tuple[str, Place]]:
+    def members(self) -> Iterator[tuple[str, Spot]]:
         """Return the members of an object by name; any other value has none."""
         if isinstance(self.value, _OBJECT):
             for key, member in self.value.items():
                 name = key if isinstance(key, str) else repr(key)
-                yield name, Place(member, (*self.path, name))
+                yield name, Spot(member, (*self.path, name))
 
     @property
     def text(self) -> str:
@@ -181,7 +181,7 @@ class Place:
         """The value when it is a number, else None; true and false are not numbers."""
         return self.value if isinstance(self.value, int | float) and not isinstance(self.value, bool) else None
 
-    def breaks(self, rule: Rule, message: str) -> Violation:
+    def breaks(self, rule: Breach, message: str) -> Violation:
         """Return the violation of ``rule`` at this place; its path escapes what UTF-8 cannot encode."""
         spelled = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path)
         return Violation(rule, spelled.removeprefix(".").encode("utf-8", "backslashreplace").decode("utf-8"), message)
@@ -222,16 +222,16 @@ class Number:
     most: float | None = None
     whole: bool = False
 
-    def check(self, place: Place) -> Iterator[Violation]:
+    def check(self, place: Spot) -> Iterator[Violation]:
         """Compare type and range."""
         number = place.number
         if number is None or (self.whole and not isinstance(number, int)):
             expected = "whole number" if self.whole else "number"
-            yield place.breaks(Rule.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
+            yield place.breaks(Breach.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
         elif self.least is not None and number < self.least:
-            yield place.breaks(Rule.FIELD_VALUE, f"{number} is less than {self.least}")
+            yield place.breaks(Breach.FIELD_VALUE, f"{number} is less than {self.least}")
         elif self.most is not None and number > self.most:
-            yield place.breaks(Rule.FIELD_VALUE, f"{number} is more than {self.most}")
+            yield place.breaks(Breach.FIELD_VALUE, f"{number} is more than {self.most}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +242,14 @@ class Items:
     least: int = 0
     most: int | None = None
 
-    def check(self, place: Place) -> Iterator[Violation]:
+    def check(self, place: Spot) -> Iterator[Violation]:
         """Compare type, length and every element."""
         if not isinstance(place.value, list | tuple):
-            yield place.breaks(Rule.FIELD_TYPE, f"expected a list, got {show(place.value)}")
+            yield place.breaks(Breach.FIELD_TYPE, f"expected a list, got {show(place.value)}")
         elif len(place) < self.least:
-            yield place.breaks(Rule.LIST_LENGTH, f"expected at least {self.least} elements, got {len(place)}")
+            yield place.breaks(Breach.LIST_LENGTH, f"expected at least {self.least} elements, got {len(place)}")
         elif self.most is not None and len(place) > self.most:
-            yield place.breaks(Rule.LIST_LENGTH, f"expected at most {self.most} elements, got {len(place)}")
+            yield place.breaks(Breach.LIST_LENGTH, f"expected at most {self.most} elements, got {len(place)}")
         for element in place:
             yield from shaped(element, self.item)
 
@@ -272,27 +272,27 @@ class Kinds:
     elsewhere: frozenset[str] = frozenset()
     others: bool = False
     default: str = ""
-    rule: Rule = Rule.BLOCK_KIND
+    rule: Breach = Breach.BLOCK_KIND
 
-    def check(self, place: Place) -> Iterator[Violation]:
+    def check(self, place: Spot) -> Iterator[Violation]:
         """Find the kind, then check the object as one of that kind."""
         if not isinstance(place.value, Mapping):
-            yield place.breaks(Rule.FIELD_TYPE, f"expected an object, got {show(place.value)}")
+            yield place.breaks(Breach.FIELD_TYPE, f"expected an object, got {show(place.value)}")
             return
         named = place[self.key]
         kind = named.text if named.there else self.default
         if kind in self.cases:
             yield from _fields(place, self.cases[kind], self.key)
         elif not named.there:
-            yield named.breaks(Rule.FIELD_MISSING, f"{self.key} is required")
+            yield named.breaks(Breach.FIELD_MISSING, f"{self.key} is required")
         elif kind in self.elsewhere:
-            yield named.breaks(Rule.BLOCK_PLACE, f"{kind} may not stand here")
+            yield named.breaks(Breach.BLOCK_PLACE, f"{kind} may not stand here")
         elif not self.others or not kind:
             expected = ", ".join(self.cases)
             yield named.breaks(self.rule, f"expected one of {expected}, got {show(named.value)}")
 
 
-def shaped(place: Place, shape: Shape) -> Iterator[Violation]:
+def shaped(place: Spot, shape: Shape) -> Iterator[Violation]:
     """Check a value against a shape."""
     if isinstance(shape, dict):
         yield from _fields(place, shape)
@@ -303,39 +303,39 @@ def shaped(place: Place, shape: Shape) -> Iterator[Violation]:
     elif isinstance(shape, frozenset):
         if not isinstance(place.value, str) or place.value not in shape:
             expected = ", ".join(sorted(shape))
-            yield place.breaks(Rule.FIELD_VALUE, f"expected one of {expected}, got {show(place.value)}")
+            yield place.breaks(Breach.FIELD_VALUE, f"expected one of {expected}, got {show(place.value)}")
     elif not isinstance(shape, type):
         yield from shape.check(place)
     elif shape is not ANY and (not isinstance(place.value, shape) or (shape is int and isinstance(place.value, bool))):
-        yield place.breaks(Rule.FIELD_TYPE, f"expected a {_NAMES[shape]}, got {show(place.value)}")
+        yield place.breaks(Breach.FIELD_TYPE, f"expected a {_NAMES[shape]}, got {show(place.value)}")
 
 
 _NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "whole number"}
 
 
-def _fields(place: Place, shape: dict[str, Shape], named: str = "") -> Iterator[Violation]:
+def _fields(place: Spot, shape: dict[str, Shape], named: str = "") -> Iterator[Violation]:
     """Compare type, names and every known field of an object; the field `named` is known already."""
     if not isinstance(place.value, Mapping):
-        yield place.breaks(Rule.FIELD_TYPE, f"expected an object, got {show(place.value)}")
+        yield place.breaks(Breach.FIELD_TYPE, f"expected an object, got {show(place.value)}")
         return
     for name in shape:
         if name[-1] not in "?*" and name not in place.value:
-            yield place[name].breaks(Rule.FIELD_MISSING, f"{name} is required")
+            yield place[name].breaks(Breach.FIELD_MISSING, f"{name} is required")
     for name, value in place.members():
         inner = shape.get(name) or shape.get(name + "?")
         if inner is not None:
             yield from shaped(value, inner)
         elif name != named and "*" not in shape:
-            yield value.breaks(Rule.FIELD_UNKNOWN, f"{name} is no field of this object")
+            yield value.breaks(Breach.FIELD_UNKNOWN, f"{name} is no field of this object")
 
 
-def _alternatives(place: Place, shape: tuple[Shape, ...]) -> Iterator[Violation]:
+def _alternatives(place: Spot, shape: tuple[Shape, ...]) -> Iterator[Violation]:
     """Choose the alternative by the value's type."""
     found = json_type(place.value)
     fitting = next((each for each in shape if _type_of(each) == found), ...)
     if fitting is ...:
         expected = " or ".join(map(_type_of, shape))
-        yield place.breaks(Rule.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
+        yield place.breaks(Breach.FIELD_TYPE, f"expected a {expected}, got {show(place.value)}")
     elif fitting is not None:
         yield from shaped(place, fitting)
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from palaver.view import View
 from palaver.wire.rules import decode
-from palaver.wire.script import CallPart, How, Notes, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
@@ -57,7 +57,7 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
     script: Sequence[Speech],
     profile: Profile,
     model: str,
-    notes: Notes,
+    notes: ChangeNotes,
     taken: Taken,
     *,
     unbound: str,
@@ -196,7 +196,7 @@ def thought_signature(part: ThinkingPart) -> str:
     return signature(part.content.artefact) or signature({"thoughtSignature": part.content.signature})
 
 
-def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: Notes) -> Iterator[Part]:
+def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: ChangeNotes) -> Iterator[Part]:
     """Return a turn with the signatures of this model, and a dummy on the first call where one is required."""
     ours = _maker(speech.provider or _AROUND.sub("", speech.model.lower())) in {"google", ""}
     ours = ours and _same_model(speech.model, model)
@@ -228,7 +228,9 @@ def is_provider_block(kind: str, profile: Profile, provider: str) -> bool:
     return kind in profile.reasoning.blocks and _maker(provider) == profile.reasoning.maker
 
 
-def with_provider_blocks(script: Sequence[Speech], profile: Profile, notes: Notes, *, asked: bool) -> Iterator[Speech]:
+def with_provider_blocks(
+    script: Sequence[Speech], profile: Profile, notes: ChangeNotes, *, asked: bool
+) -> Iterator[Speech]:
     """Return the script with the blocks of the provider's own tools that can go back, and without the others.
 
     Args:

@@ -143,7 +143,7 @@ class Memo:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Stretch:
     """The place of a compiled exchange in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
 
     compiled: Compiled
@@ -176,7 +176,7 @@ class Request(Mapping[str, Any]):
     history: bool = False
     view: View | None = field(default=None, repr=False, compare=False)
     call: Call | None = field(default=None, repr=False, compare=False)
-    pieces: tuple[Piece, ...] = field(default=(), repr=False, compare=False)
+    pieces: tuple[Stretch, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property

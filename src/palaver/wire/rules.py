@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from palaver.messages.media import pixel_size, sniff
-from palaver.wire.place import Place, Rule, Violation, show
+from palaver.wire.place import Breach, Spot, Violation, show
 from palaver.wire.schemas import narrowed, not_strict, sound
-from palaver.wire.table import Calls, Dialect, Media, Profile, Tools, Turns
+from palaver.wire.table import Calls, Dialect, MediaLimits, Profile, Tools, Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,49 +27,49 @@ class Subject:
             then complete.
     """
 
-    body: Place
+    body: Spot
     profile: Profile
     as_history: bool
 
 
-def conflicting(body: Place, *pairs: tuple[str, str]) -> Iterator[Violation]:
+def conflicting(body: Spot, *pairs: tuple[str, str]) -> Iterator[Violation]:
     """Check that at most one field of each pair is given; the violation names the first."""
     for first, other in pairs:
         if body[first] and body[other]:
-            yield body[first].breaks(Rule.PARAMETER_CONFLICT, f"{first} and {other} may not both be given")
+            yield body[first].breaks(Breach.PARAMETER_CONFLICT, f"{first} and {other} may not both be given")
 
 
 # --- turns -------------------------------------------------------------------------------------------------------------
 
 
-def ordered(messages: Sequence[Place], rules: Turns) -> Iterator[Violation]:
+def ordered(messages: Sequence[Spot], rules: Turns) -> Iterator[Violation]:
     """Check who speaks first and that the two sides alternate; a missing role is the first side's."""
     roles = [message["role"].text or rules.first for message in messages]
     if roles and rules.first and roles[0] != rules.first:
-        yield messages[0]["role"].breaks(Rule.ROLE_FIRST, f"the first message must be the {rules.first}'s")
+        yield messages[0]["role"].breaks(Breach.ROLE_FIRST, f"the first message must be the {rules.first}'s")
     for number in range(1, len(roles)):
         if rules.alternate and roles[number] == roles[number - 1]:
-            yield messages[number]["role"].breaks(Rule.ROLE_ALTERNATION, "the message before has the same role")
+            yield messages[number]["role"].breaks(Breach.ROLE_ALTERNATION, "the message before has the same role")
 
 
-def worded(texts: Iterable[Place], rules: Turns) -> Iterator[Violation]:
+def worded(texts: Iterable[Spot], rules: Turns) -> Iterator[Violation]:
     """Check that texts say something, as far as the provider demands it, and are not too long."""
     for text in texts:
         if isinstance(text.value, str):
             if rules.text != "any" and not text.value:
-                yield text.breaks(Rule.TEXT_EMPTY, "the text is empty")
+                yield text.breaks(Breach.TEXT_EMPTY, "the text is empty")
             elif rules.text == "visible" and not text.value.strip():
-                yield text.breaks(Rule.TEXT_EMPTY, "the text is only white space")
+                yield text.breaks(Breach.TEXT_EMPTY, "the text is only white space")
             if len(text.value) > rules.text_characters:
                 message = f"{len(text.value):,} characters, {rules.text_characters:,} are taken"
-                yield text.breaks(Rule.TEXT_LENGTH, message)
+                yield text.breaks(Breach.TEXT_LENGTH, message)
 
 
-def named(names: Iterable[Place], rules: Turns) -> Iterator[Violation]:
+def named(names: Iterable[Spot], rules: Turns) -> Iterator[Violation]:
     """Check the names of participants, where messages have any."""
     for name in names:
         if rules.name is not None and isinstance(name.value, str) and not rules.name.fullmatch(name.value):
-            yield name.breaks(Rule.PARTICIPANT_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
+            yield name.breaks(Breach.PARTICIPANT_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
 
 
 # --- calls and results -------------------------------------------------------------------------------------------------
@@ -82,11 +82,11 @@ class Round:
     Results at any other place make a round of their own, without calls.
     """
 
-    calls: tuple[Place, ...] = ()
-    results: tuple[Place, ...] = ()
+    calls: tuple[Spot, ...] = ()
+    results: tuple[Spot, ...] = ()
 
 
-def _spelled(ids: Iterable[Place]) -> list[Place]:
+def _spelled(ids: Iterable[Spot]) -> list[Spot]:
     """Return the ids that are strings; the shapes report missing and mistyped ones."""
     return [each for each in ids if isinstance(each.value, str)]
 
@@ -99,12 +99,12 @@ def identified(rounds: Iterable[Round], rules: Calls) -> Iterator[Violation]:
             seen = set()
         if rules.most is not None and len(each.calls) > rules.most:
             message = f"{len(each.calls)} calls in one turn, {rules.most} are taken"
-            yield each.calls[rules.most].breaks(Rule.CALL_COUNT, message)
+            yield each.calls[rules.most].breaks(Breach.CALL_COUNT, message)
         for call in _spelled(each.calls):
             if not rules.id.fullmatch(call.text):
-                yield call.breaks(Rule.CALL_ID, f"{show(call.text)} does not match {rules.id.pattern}")
+                yield call.breaks(Breach.CALL_ID, f"{show(call.text)} does not match {rules.id.pattern}")
             if call.text in seen:
-                yield call.breaks(Rule.CALL_DUPLICATE, f"{show(call.text)} is the id of an earlier call")
+                yield call.breaks(Breach.CALL_DUPLICATE, f"{show(call.text)} is the id of an earlier call")
             seen.add(call.text)
 
 
@@ -113,8 +113,8 @@ def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
 
     A result that is only in the wrong place is reported once, as that, and its call not as unanswered.
     """
-    open_calls: list[Place] = []
-    strays: list[Place] = []
+    open_calls: list[Spot] = []
+    strays: list[Spot] = []
     for each in rounds:
         calls, results = _spelled(each.calls), _spelled(each.results)
         known = {call.text for call in calls}
@@ -122,21 +122,21 @@ def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
         for result in results:
             answered[result.text] += 1
             if answered[result.text] > 1 and result.text in known:
-                yield result.breaks(Rule.RESULT_DUPLICATE, f"{show(result.text)} has a result already")
+                yield result.breaks(Breach.RESULT_DUPLICATE, f"{show(result.text)} has a result already")
         open_calls += [call for call in calls if call.text not in answered]
         strays += [result for result in results if result.text not in known]
     misplaced = {call.text for call in open_calls} & {stray.text for stray in strays}
     for call in open_calls:
         if call.text not in misplaced:
-            yield call.breaks(Rule.CALL_UNANSWERED, f"no result for {show(call.text)} where it is looked for")
+            yield call.breaks(Breach.CALL_UNANSWERED, f"no result for {show(call.text)} where it is looked for")
     for stray in strays:
         if stray.text in misplaced:
-            yield stray.breaks(Rule.RESULT_PLACE, f"the result of {show(stray.text)} is not where it is looked for")
+            yield stray.breaks(Breach.RESULT_PLACE, f"the result of {show(stray.text)} is not where it is looked for")
         else:
-            yield stray.breaks(Rule.RESULT_ORPHAN, f"no call {show(stray.text)} that this could be the result of")
+            yield stray.breaks(Breach.RESULT_ORPHAN, f"no call {show(stray.text)} that this could be the result of")
 
 
-def json_arguments(arguments: Iterable[Place]) -> Iterator[Violation]:
+def json_arguments(arguments: Iterable[Spot]) -> Iterator[Violation]:
     """Check that the arguments of calls are the text of a JSON object.
 
     OpenAI itself accepts any text back; servers of its APIs parse the history and refuse every later request (vllm-project/vllm#43995, #48006,
@@ -149,7 +149,7 @@ def json_arguments(arguments: Iterable[Place]) -> Iterator[Violation]:
             except (ValueError, RecursionError):
                 read = None
             if not isinstance(read, dict):
-                yield each.breaks(Rule.CALL_ARGUMENTS, f"expected the JSON of an object, got {show(each.value)}")
+                yield each.breaks(Breach.CALL_ARGUMENTS, f"expected the JSON of an object, got {show(each.value)}")
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -159,52 +159,52 @@ def _refuse(constant: str) -> NoReturn:
 # --- tools -------------------------------------------------------------------------------------------------------------
 
 
-def defined(names: Sequence[Place], rules: Tools) -> Iterator[Violation]:
+def defined(names: Sequence[Spot], rules: Tools) -> Iterator[Violation]:
     """Check the names of the tools that a request defines, that no two are the same, and how many there are."""
     if rules.most is not None and len(names) > rules.most:
-        yield names[rules.most].breaks(Rule.TOOL_COUNT, f"{len(names)} tools, {rules.most} are taken")
+        yield names[rules.most].breaks(Breach.TOOL_COUNT, f"{len(names)} tools, {rules.most} are taken")
     yield from called(names, rules)
     seen: set[str] = set()
     for name in names:
         if name and name.text in seen:
-            yield name.breaks(Rule.TOOL_DUPLICATE, f"{show(name.text)} is defined already")
+            yield name.breaks(Breach.TOOL_DUPLICATE, f"{show(name.text)} is defined already")
         seen.add(name.text)
 
 
-def called(names: Iterable[Place], rules: Tools) -> Iterator[Violation]:
+def called(names: Iterable[Spot], rules: Tools) -> Iterator[Violation]:
     """Check the names of the tools that calls in the history were made to: they need not be defined any more."""
     for name in names:
         if isinstance(name.value, str) and not rules.name.fullmatch(name.value):
-            yield name.breaks(Rule.TOOL_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
+            yield name.breaks(Breach.TOOL_NAME, f"{show(name.text)} does not match {rules.name.pattern}")
 
 
-def chosen(choices: Iterable[Place], names: Sequence[Place]) -> Iterator[Violation]:
+def chosen(choices: Iterable[Spot], names: Sequence[Spot]) -> Iterator[Violation]:
     """Check that every tool that a choice names is defined."""
     known = {name.text for name in names}
     for choice in choices:
         if isinstance(choice.value, str) and choice.text not in known:
-            yield choice.breaks(Rule.TOOL_CHOICE, f"no tool {show(choice.text)} is defined")
+            yield choice.breaks(Breach.TOOL_CHOICE, f"no tool {show(choice.text)} is defined")
 
 
-def parameters(schema: Place, dialect: Dialect, *, strict: bool = False) -> Iterator[Violation]:
+def parameters(schema: Spot, dialect: Dialect, *, strict: bool = False) -> Iterator[Violation]:
     """Check a tool's parameter schema: sound, an object at the top, and nothing but properties there.
 
     Anthropic: «input_schema does not support oneOf, allOf, or anyOf at the top level» (anthropics/claude-code#27337).
     OpenAI: «must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level»
     (nspady/google-calendar-mcp#39). Gemini: «parameters schema should be of type OBJECT» (diegosouzapw/OmniRoute#3360).
     """
-    yield from _sound(schema, Rule.TOOL_SCHEMA)
+    yield from _sound(schema, Breach.TOOL_SCHEMA)
     for word in ("oneOf", "anyOf", "allOf", *(("enum", "not") if dialect == "openai" else ())):
         if word in schema:
-            yield schema[word].breaks(Rule.TOOL_SCHEMA, f"{word} is not taken at the top")
+            yield schema[word].breaks(Breach.TOOL_SCHEMA, f"{word} is not taken at the top")
     for array in _arrays(schema) if dialect == "openai" else ():
         if "items" not in array:  # «array schema missing items»: modelscope/ms-agent#610
-            yield array["items"].breaks(Rule.TOOL_SCHEMA, "an array must say what its items are")
+            yield array["items"].breaks(Breach.TOOL_SCHEMA, "an array must say what its items are")
     if strict and isinstance(schema.value, Mapping) and (why := not_strict(_plain(schema.value))):
-        yield schema.breaks(Rule.TOOL_SCHEMA, f"not taken in a strict tool: {why}")
+        yield schema.breaks(Breach.TOOL_SCHEMA, f"not taken in a strict tool: {why}")
 
 
-def _sound(schema: Place, rule: Rule) -> Iterator[Violation]:
+def _sound(schema: Spot, rule: Breach) -> Iterator[Violation]:
     lost: list[str] = []
     if isinstance(schema.value, Mapping):  # the shapes report anything else
         sound(_plain(schema.value), "", lost)
@@ -221,7 +221,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _arrays(schema: Place) -> Iterator[Place]:
+def _arrays(schema: Spot) -> Iterator[Spot]:
     waiting = [schema]
     while waiting:
         place = waiting.pop()
@@ -236,14 +236,14 @@ def _arrays(schema: Place) -> Iterator[Place]:
 _ANSWER_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # ResponseFormatJSONSchema.name, API reference
 
 
-def held(schema: Place, dialect: Dialect, name: Place | None = None, *, strict: bool = True) -> Iterator[Violation]:
+def held(schema: Spot, dialect: Dialect, name: Spot | None = None, *, strict: bool = True) -> Iterator[Violation]:
     """Check the name and the schema of a format; a model is held to it when it is ``strict``.
 
     «'allOf' is not permitted», «'default' is not permitted» and their like are OpenAI's answers to what a strict schema may not have.
     """
     if name is not None and isinstance(name.value, str) and not _ANSWER_NAME.fullmatch(name.value):
-        yield name.breaks(Rule.ANSWER_NAME, f"{show(name.text)} does not match {_ANSWER_NAME.pattern}")
-    faults = list(_sound(schema, Rule.ANSWER_SCHEMA))
+        yield name.breaks(Breach.ANSWER_NAME, f"{show(name.text)} does not match {_ANSWER_NAME.pattern}")
+    faults = list(_sound(schema, Breach.ANSWER_SCHEMA))
     yield from faults
     if faults or not strict or dialect == "gemini" or not isinstance(schema.value, Mapping):
         return
@@ -254,7 +254,7 @@ def held(schema: Place, dialect: Dialect, name: Place | None = None, *, strict: 
     if not listed and found.schema != given:
         listed = ["an object is open, or a word in it is not taken"]
     for what in listed:
-        yield schema.breaks(Rule.ANSWER_SCHEMA, f"answers cannot be held to it: {what}")
+        yield schema.breaks(Breach.ANSWER_SCHEMA, f"answers cannot be held to it: {what}")
 
 
 # --- images, sound and documents ----------------------------------------------------------------------------------------
@@ -281,38 +281,40 @@ class Attachment:
     """
 
     kind: AttachmentKind
-    at: Place
+    at: Spot
     media_type: str = ""
     data: str | None = None
 
 
-def inline(kind: AttachmentKind, data: Place, media_type: str) -> Attachment:
+def inline(kind: AttachmentKind, data: Spot, media_type: str) -> Attachment:
     """Return a payload that is written as bare base64."""
     return Attachment(kind, data, media_type, data.text if isinstance(data.value, str) else None)
 
 
-def linked(kind: AttachmentKind, url: Place, limits: Media, *, data_urls: bool) -> Iterator[Violation | Attachment]:
+def linked(
+    kind: AttachmentKind, url: Spot, limits: MediaLimits, *, data_urls: bool
+) -> Iterator[Violation | Attachment]:
     """Return the attachment at an address, or the fault of the address. ``data_urls`` permits an address that contains the payload."""
     if not isinstance(url.value, str):
         return  # a missing or mistyped field is the shape's business
     if url.text.startswith("data:"):
         found = _DATA_URL.fullmatch(url.text)
         if not data_urls:
-            yield url.breaks(Rule.MEDIA_URL, "a data URL is not fetched; send its base64 as data")
+            yield url.breaks(Breach.MEDIA_URL, "a data URL is not fetched; send its base64 as data")
         elif found is None:
-            yield url.breaks(Rule.MEDIA_DATA, "not of the form data:TYPE;base64,DATA")
+            yield url.breaks(Breach.MEDIA_DATA, "not of the form data:TYPE;base64,DATA")
         else:
             yield Attachment(kind, url, found["type"].lower(), found["data"])
         return
     scheme = _SCHEME.match(url.text)
     if scheme is None or scheme["scheme"].lower() not in limits.schemes:
         taken = ", ".join(sorted(limits.schemes)) or "none"
-        yield url.breaks(Rule.MEDIA_URL, f"{show(url.text)} is no address that is fetched (schemes: {taken})")
+        yield url.breaks(Breach.MEDIA_URL, f"{show(url.text)} is no address that is fetched (schemes: {taken})")
     else:
         yield Attachment(kind, url)
 
 
-def attached(found: Iterable[Violation | Attachment], limits: Media) -> Iterator[Violation]:
+def attached(found: Iterable[Violation | Attachment], limits: MediaLimits) -> Iterator[Violation]:
     """Check every attachment of a request, and count the images; faults of addresses pass through."""
     attachments: list[Attachment] = []
     for each in found:
@@ -322,30 +324,30 @@ def attached(found: Iterable[Violation | Attachment], limits: Media) -> Iterator
             attachments.append(each)
     images = [each for each in attachments if each.kind == "image"]
     if len(images) > limits.count:
-        yield images[limits.count].at.breaks(Rule.MEDIA_COUNT, f"{len(images)} images, {limits.count} are taken")
+        yield images[limits.count].at.breaks(Breach.MEDIA_COUNT, f"{len(images)} images, {limits.count} are taken")
     crowded = limits.crowd is not None and len(images) > limits.crowd
     side = limits.crowd_side if crowded else limits.side
     for each in attachments:
         yield from _payload(each, limits, side)
 
 
-def _payload(each: Attachment, limits: Media, side: int | None) -> Iterator[Violation]:
+def _payload(each: Attachment, limits: MediaLimits, side: int | None) -> Iterator[Violation]:
     """Check one payload's type, encoding, bytes and pixels; an address has none."""
     if each.data is None:
         return
     kinds = {"image": limits.images, "audio": limits.audio, "document": limits.documents}[each.kind]
     if each.media_type not in kinds:
         taken = ", ".join(sorted(kinds)) or "none"
-        yield each.at.breaks(Rule.MEDIA_KIND, f"{show(each.media_type)} is not taken as {each.kind} ({taken})")
+        yield each.at.breaks(Breach.MEDIA_KIND, f"{show(each.media_type)} is not taken as {each.kind} ({taken})")
         return
     data = decode(each.data)
     if not data:
-        yield each.at.breaks(Rule.MEDIA_DATA, "not base64" if data is None else "no bytes")
+        yield each.at.breaks(Breach.MEDIA_DATA, "not base64" if data is None else "no bytes")
         return
     if each.kind == "image":
         if len(each.data) > limits.image_bytes:
             size = f"{len(each.data):,} bytes in base64, {limits.image_bytes:,} are taken"
-            yield each.at.breaks(Rule.MEDIA_BYTES, size)
+            yield each.at.breaks(Breach.MEDIA_BYTES, size)
         yield from _picture(each, data, side)
 
 
@@ -355,11 +357,11 @@ def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violat
         return
     actual = sniff(data, "image")
     if actual != each.media_type:
-        yield each.at.breaks(Rule.MEDIA_MISMATCH, f"declared {each.media_type}, the bytes are {actual or 'no image'}")
+        yield each.at.breaks(Breach.MEDIA_MISMATCH, f"declared {each.media_type}, the bytes are {actual or 'no image'}")
         return
     longer = max(pixel_size(data) or (0,))
     if side is not None and longer > side:
-        yield each.at.breaks(Rule.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
+        yield each.at.breaks(Breach.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
 
 
 def decode(text: str) -> bytes | None:

@@ -174,7 +174,7 @@ def _with_items(schema: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Dialect:
+class _Keywords:
     """What one provider compiles.
 
     Attributes:
@@ -204,18 +204,18 @@ _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostnam
 _SHARED = frozenset({"type", "title", "description", "enum", "format", "minItems", "required"})
 _BOUNDS = frozenset({"minimum", "maximum", "maxItems"})
 
-_DIALECTS: Mapping[Dialect, _Dialect] = {
-    "openai": _Dialect(
+_DIALECTS: Mapping[Dialect, _Keywords] = {
+    "openai": _Keywords(
         words=_SHARED | _BOUNDS | {"const", "pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
         formats=_FORMATS,
         complete=True,
         cycles=True,
         levels=10,
     ),
-    "anthropic": _Dialect(  # a simple pattern is accepted too; which ones are simple is not published
+    "anthropic": _Keywords(  # a simple pattern is accepted too; which ones are simple is not published
         words=_SHARED | {"const"}, formats=_FORMATS | {"uri"}, items=frozenset({0, 1})
     ),
-    "gemini": _Dialect(words=_SHARED | _BOUNDS, enum=(str, int, float), closed=False, typed=False),
+    "gemini": _Keywords(words=_SHARED | _BOUNDS, enum=(str, int, float), closed=False, typed=False),
 }
 
 _SILENT = frozenset({
@@ -265,7 +265,7 @@ class _CannotSay(Exception):
 class _Writer:
     """Writes one schema in one dialect."""
 
-    def __init__(self, found: Narrowed, dialect: _Dialect, *, promise: bool) -> None:
+    def __init__(self, found: Narrowed, dialect: _Keywords, *, promise: bool) -> None:
         self._root = found.schema
         self._found = found
         self._dialect = dialect

@@ -263,7 +263,7 @@ class Report:
         return tuple(change for change in self.changes if change.handle == handle)
 
 
-class Notes(list[Change]):
+class ChangeNotes(list[Change]):
     """The changes so far, while a request is compiled."""
 
     def add(self, handle: Handle | None, what: str, how: How, why: str) -> None:

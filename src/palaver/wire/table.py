@@ -126,7 +126,7 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Media:
+class MediaLimits:
     """Images, sound and documents.
 
     Attributes:
@@ -175,7 +175,7 @@ class API:
 
     Attributes:
         owned: The fields that are compiled from the view and the call; no parameter may replace them.
-        head: Writes the body without its conversation, from a `Draft`.
+        head: Writes the body without its conversation, from an `Outline`.
         written: Writes a `Speech` as items of the conversation; also gets the profile and the notes.
         provided: Declares one of the provider's own tools, from its row in the profile and the caller's options.
         neighbours: Returns two items as one where the API joins neighbours, or None; None where it never does.
@@ -237,5 +237,5 @@ class Profile:
     tools: Tools
     answers: Answers
     reasoning: Reasoning
-    media: Media
+    media: MediaLimits
     cache: Cache

@@ -15,7 +15,7 @@ from palaver.providers.anthropic.write import written as items_of
 from palaver.view import Exchange, View
 from palaver.wire import How
 from palaver.wire.media import Load
-from palaver.wire.script import Notes, Speech
+from palaver.wire.script import ChangeNotes, Speech
 
 _VERSION = "2.1.39"
 """The newest version whose files were compared."""
@@ -36,7 +36,7 @@ def advice(heading: Heading) -> str:
     return f"To continue in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
 
 
-def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
     """Write a view as the records of a Claude Code session, each the child of the one before it.
 
     A record or summary that begins the view is written as Claude Code writes its own after a compaction.
@@ -87,7 +87,7 @@ class _Chain:
         return record
 
     def speech(
-        self, speech: Speech, meta: Mapping[str, object], at: float, notes: Notes
+        self, speech: Speech, meta: Mapping[str, object], at: float, notes: ChangeNotes
     ) -> Iterator[Mapping[str, object]]:
         """Yield a record for each block of a response and for each result, as Claude Code does, or one for a user's message.
 

@@ -19,7 +19,7 @@ from palaver.view import Exchange, View
 from palaver.wire import How
 from palaver.wire.gather import instructions
 from palaver.wire.media import Load
-from palaver.wire.script import Notes, TextPart
+from palaver.wire.script import ChangeNotes, TextPart
 
 _Item: TypeAlias = dict[str, Any]
 
@@ -34,7 +34,7 @@ def advice(heading: Heading) -> str:
     return f"To continue in Codex, put it at {place} and type in {folder}: codex resume {heading.session}"
 
 
-def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
     """Write a view as a rollout. Everything up to the newest record or summary becomes a history that Codex compacted."""
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "Codex declares its own")

@@ -21,7 +21,17 @@ from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, paired
 from palaver.wire.reasoning import reasoning_item, signature
-from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, Taken, TextPart, ThinkingPart
+from palaver.wire.script import (
+    CallPart,
+    ChangeNotes,
+    MediaPart,
+    Part,
+    ResultPart,
+    Speech,
+    Taken,
+    TextPart,
+    ThinkingPart,
+)
 
 _Body: TypeAlias = dict[str, Any]
 
@@ -45,7 +55,7 @@ def advice(heading: Heading) -> str:
     return f"To continue in pi, put it at {place} and type in {folder}: pi --session {heading.session}"
 
 
-def written(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
     """Write a view as a session file. A record or summary that begins the view is written as pi writes its own."""
     if view.system:
         notes.add(None, "instructions", How.DROPPED, "pi sends its own")
@@ -62,7 +72,7 @@ def _id(number: int) -> str:
     return f"{number:08x}"
 
 
-def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator[tuple[float, _Body]]:
+def _entries(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[tuple[float, _Body]]:
     """Yield the content of each entry, with its time."""
     names, taken = Names((), _RULES, notes), Taken(set())
     scripts = [
@@ -86,7 +96,7 @@ def _entries(view: View, heading: Heading, load: Load, notes: Notes) -> Iterator
         yield at, _message(at, "compactionSummary", summary=summary, tokensBefore=0)
 
 
-def _bodies(exchange: Exchange, speech: Speech, at: float, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+def _bodies(exchange: Exchange, speech: Speech, at: float, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
     """Yield the entries of a speech; each result is a separate entry."""
     content = [body for part in speech.parts for body in _part(part, notes, edited=edited)]
     if speech.role == "tool":
@@ -119,7 +129,7 @@ def _message(at: float, role: str, **fields: object) -> _Body:
     return {"type": "message", "message": {"role": role, **fields, "timestamp": round(at * 1000)}}
 
 
-def _part(part: Part, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+def _part(part: Part, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
     match part:
         case TextPart():
             yield {"type": "text", "text": part.text}
@@ -137,7 +147,7 @@ def _part(part: Part, notes: Notes, *, edited: bool) -> Iterator[_Body]:
             notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: pi has no place for it")
 
 
-def _thinking(part: ThinkingPart, notes: Notes, *, edited: bool) -> Iterator[_Body]:
+def _thinking(part: ThinkingPart, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
     """Yield thinking with the data its provider needs: the whole item as JSON text, or the signature (or redacted thinking)."""
     item, said = reasoning_item(part), part.content
     sealed = json.dumps(item) if item else said.redacted or said.signature

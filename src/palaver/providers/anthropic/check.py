@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from palaver.wire import rules
-from palaver.wire.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
+from palaver.wire.place import ANY, OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
 
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
@@ -87,7 +87,7 @@ def _message(blocks: dict[str, Shape]) -> Shape:
 _MESSAGE = Kinds(
     {"user": _message(_USER), "assistant": _message(_ASSISTANT), "system": _message({"text": _TEXT})},
     key="role",
-    rule=Rule.ROLE_UNKNOWN,
+    rule=Breach.ROLE_UNKNOWN,
 )
 _CUSTOM_TOOL: dict[str, Shape] = {
     "name": str, "input_schema": OPEN, "description?": str, "strict?": bool, "allowed_callers?": [str],
@@ -133,14 +133,14 @@ _LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _blocks(message: Place, *kinds: str) -> Iterator[Place]:
+def _blocks(message: Spot, *kinds: str) -> Iterator[Spot]:
     """Return a message's blocks of these kinds, or all; content that is a string has none."""
     for block in message["content"]:
         if not kinds or block["type"].text in kinds:
             yield block
 
 
-def _everywhere(body: Place, *kinds: str) -> Iterator[Place]:
+def _everywhere(body: Spot, *kinds: str) -> Iterator[Spot]:
     """Return the blocks of these kinds in all messages, those inside tool results after the result."""
     for message in body["messages"]:
         for block in message["content"]:
@@ -150,7 +150,7 @@ def _everywhere(body: Place, *kinds: str) -> Iterator[Place]:
                 yield from _blocks(block, *kinds)
 
 
-def _thinks(body: Place) -> bool:
+def _thinks(body: Spot) -> bool:
     return body["thinking"]["type"].text in ("enabled", "adaptive")
 
 
@@ -161,11 +161,11 @@ def _order(subject: Subject) -> Iterator[Violation]:
     """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
     messages = list(subject.body["messages"])
     spoken = [each for each in messages if each["role"].text != "system"]
-    opening = next(iter(_blocks(spoken[0])), Place(None)) if spoken else Place(None)
+    opening = next(iter(_blocks(spoken[0])), Spot(None)) if spoken else Spot(None)
     # What the provider made of the conversation before comes first (build-with-claude/compaction-on-demand).
     first = "" if opening["type"].text == "compaction" else subject.profile.turns.first
     yield from rules.ordered(spoken, replace(subject.profile.turns, first=first))
-    for before, message, after in zip([Place(None), *messages], messages, [*messages[1:], Place(None)], strict=False):
+    for before, message, after in zip([Spot(None), *messages], messages, [*messages[1:], Spot(None)], strict=False):
         if message["role"].text != "system":
             continue
         blocks = list(_blocks(before))
@@ -178,7 +178,7 @@ def _order(subject: Subject) -> Iterator[Violation]:
         elif after and after["role"].text != "assistant":
             why = "a system message must be the last or come before the assistant"
         if why:
-            yield message["role"].breaks(Rule.SYSTEM_PLACE, why)
+            yield message["role"].breaks(Breach.SYSTEM_PLACE, why)
 
 
 def _ending(subject: Subject) -> Iterator[Violation]:
@@ -188,19 +188,19 @@ def _ending(subject: Subject) -> Iterator[Violation]:
         return
     if not subject.profile.turns.assistant_last:
         message = "a request may not end on the assistant's words: this model does not support prefill"
-        yield last["role"].breaks(Rule.ROLE_LAST, message)
+        yield last["role"].breaks(Breach.ROLE_LAST, message)
         return
     blocks = list(_blocks(last))
     if blocks and blocks[-1]["type"].text in _THOUGHTS:
         # «The final block in an assistant message cannot be `thinking`»: router-for-me/CLIProxyAPI#5321
-        yield blocks[-1]["type"].breaks(Rule.THINKING_LAST, "the final message may not end in thinking")
+        yield blocks[-1]["type"].breaks(Breach.THINKING_LAST, "the final message may not end in thinking")
     if not _thinks(subject.body):
         for block in _blocks(last, *_THOUGHTS):  # tailcallhq/forgecode#1853
-            yield block["type"].breaks(Rule.THINKING_OFF, "thinking is off: the final message may not hold any")
+            yield block["type"].breaks(Breach.THINKING_OFF, "thinking is off: the final message may not hold any")
     text = blocks[-1]["text"] if blocks else last["content"]
     if text.text.strip() and text.text != text.text.rstrip():
         # «final assistant content cannot end with trailing whitespace»
-        yield text.breaks(Rule.TEXT_TRAILING, "the assistant's last words may not end in white space")
+        yield text.breaks(Breach.TEXT_TRAILING, "the assistant's last words may not end in white space")
 
 
 def _filled(subject: Subject) -> Iterator[Violation]:
@@ -212,7 +212,7 @@ def _filled(subject: Subject) -> Iterator[Violation]:
     body = subject.body
     for message in body["messages"]:
         if isinstance(message["content"].value, list | tuple) and not len(message["content"]):
-            yield message["content"].breaks(Rule.MESSAGE_EMPTY, "the message has no content")
+            yield message["content"].breaks(Breach.MESSAGE_EMPTY, "the message has no content")
     texts = [body["system"], *(block["text"] for block in body["system"])]
     texts += [message["content"] for message in body["messages"]]
     texts += [block["text"] for block in _everywhere(body, "text")]  # the string that a tool returned may be empty
@@ -223,13 +223,13 @@ def _filled(subject: Subject) -> Iterator[Violation]:
 # --- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _rounds(body: Place) -> Iterator[Round]:
+def _rounds(body: Spot) -> Iterator[Round]:
     """Return each assistant's calls with the results at the beginning of the message that follows.
 
     «Messages following tool_use blocks must begin with a matching number of tool_result blocks»: apify/tester-mcp-client#12.
     """
-    made: tuple[Place, ...] = ()
-    for message in [*body["messages"], Place(None)]:
+    made: tuple[Spot, ...] = ()
+    for message in [*body["messages"], Spot(None)]:
         blocks = list(_blocks(message)) if message["role"].text == "user" else []
         leading = next((n for n, block in enumerate(blocks) if block["type"].text != "tool_result"), len(blocks))
         yield Round(made, tuple(block["tool_use_id"] for block in blocks[:leading]))
@@ -250,7 +250,7 @@ def _served(subject: Subject) -> Iterator[Violation]:
     «`web_search` tool use with id `srvtoolu_…` was found without a corresponding `web_search_tool_result` block»: build-with-claude/
     handling-stop-reasons. A paused turn ends on such a call, and a mixed one goes on with the results of the caller's tools alone.
     """
-    asked: dict[str, Place] = {}
+    asked: dict[str, Spot] = {}
     for message in subject.body["messages"]:
         blocks, said = list(_blocks(message)), message["role"].text == "assistant"
         if not said and not (blocks and all(block["type"].text == "tool_result" for block in blocks)):
@@ -261,11 +261,11 @@ def _served(subject: Subject) -> Iterator[Violation]:
             if kind == "server_tool_use":
                 asked[block["id"].text] = block
             elif kind.endswith("_tool_result") and asked.pop(block["tool_use_id"].text, None) is None:
-                yield block.breaks(Rule.PROVIDER_CALL, "the call that this could be the result of is not before it")
+                yield block.breaks(Breach.PROVIDER_CALL, "the call that this could be the result of is not before it")
 
 
-def _unserved(call: Place) -> Violation:
-    return call.breaks(Rule.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
+def _unserved(call: Spot) -> Violation:
+    return call.breaks(Breach.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
 
 
 def _results(subject: Subject) -> Iterator[Violation]:
@@ -275,11 +275,11 @@ def _results(subject: Subject) -> Iterator[Violation]:
             continue
         if not result["content"].text and not len(result["content"]):
             # «content cannot be empty if `is_error` is true»: jlevy/markform#153
-            yield result["content"].breaks(Rule.MESSAGE_EMPTY, "the result of a failed call must say something")
+            yield result["content"].breaks(Breach.MESSAGE_EMPTY, "the result of a failed call must say something")
         for block in _blocks(result):
             if block["type"].text not in ("", "text"):
                 # «all content must be type 'text' if 'is_error' is true»: vellum-ai/vellum-assistant#18387
-                yield block["type"].breaks(Rule.BLOCK_PLACE, "the result of a failed call holds text only")
+                yield block["type"].breaks(Breach.BLOCK_PLACE, "the result of a failed call holds text only")
 
 
 # --- thinking ----------------------------------------------------------------------------------------------------------
@@ -295,9 +295,9 @@ def _thinking(subject: Subject) -> Iterator[Violation]:
             if kind in _THOUGHTS:
                 signature = block["signature" if kind == "thinking" else "data"]
                 if not signature.text:
-                    yield signature.breaks(Rule.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
+                    yield signature.breaks(Breach.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
                 if acted:
-                    yield block["type"].breaks(Rule.THINKING_ORDER, "thinking stands before the calls of its message")
+                    yield block["type"].breaks(Breach.THINKING_ORDER, "thinking stands before the calls of its message")
 
 
 def _thinking_first(subject: Subject) -> Iterator[Violation]:
@@ -317,7 +317,7 @@ def _thinking_first(subject: Subject) -> Iterator[Violation]:
     opening = next((each for each in turn if each["role"].text == "assistant"), None)
     if opening and opening["content"][0]["type"].text not in _THOUGHTS:
         why = "thinking is on: the turn must begin with a thinking block"
-        yield opening["content"].breaks(Rule.THINKING_FIRST, why)
+        yield opening["content"].breaks(Breach.THINKING_FIRST, why)
 
 
 def _thinking_config(subject: Subject) -> Iterator[Violation]:
@@ -326,14 +326,14 @@ def _thinking_config(subject: Subject) -> Iterator[Violation]:
     if config["type"].text == "enabled":
         budget, limit = config["budget_tokens"], body["max_tokens"].number
         if not subject.profile.reasoning.manual:
-            yield config["type"].breaks(Rule.PARAMETER_REFUSED, "this model takes adaptive thinking only")
+            yield config["type"].breaks(Breach.PARAMETER_REFUSED, "this model takes adaptive thinking only")
         if budget.number is not None and budget.number < _LEAST_BUDGET:
-            yield budget.breaks(Rule.THINKING_BUDGET, f"the budget must be at least {_LEAST_BUDGET} tokens")
+            yield budget.breaks(Breach.THINKING_BUDGET, f"the budget must be at least {_LEAST_BUDGET} tokens")
         elif budget.number is not None and limit is not None and budget.number >= limit:
-            yield budget.breaks(Rule.THINKING_BUDGET, "the budget must be less than max_tokens")
+            yield budget.breaks(Breach.THINKING_BUDGET, "the budget must be less than max_tokens")
     if _thinks(body) and body["tool_choice"]["type"].text in ("any", "tool"):
         # «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507
-        yield body["tool_choice"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: a tool may not be forced")
+        yield body["tool_choice"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: a tool may not be forced")
 
 
 def _sampling(subject: Subject) -> Iterator[Violation]:
@@ -342,15 +342,15 @@ def _sampling(subject: Subject) -> Iterator[Violation]:
     given = [body[name] for name in ("temperature", "top_k", "top_p") if body[name]]
     if not subject.profile.reasoning.sampling:
         for each in given:
-            yield each.breaks(Rule.PARAMETER_REFUSED, "this model takes no sampling parameters")
+            yield each.breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
     elif _thinks(body):  # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
         if body["temperature"].number not in (None, 1):
-            yield body["temperature"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")
+            yield body["temperature"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")
         if body["top_k"]:
-            yield body["top_k"].breaks(Rule.PARAMETER_CONFLICT, "thinking is on: top_k may not be given")
+            yield body["top_k"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: top_k may not be given")
         if (top_p := body["top_p"].number) is not None and top_p < _LEAST_TOP_P:
             why = f"thinking is on: top_p must be at least {_LEAST_TOP_P}"
-            yield body["top_p"].breaks(Rule.PARAMETER_CONFLICT, why)
+            yield body["top_p"].breaks(Breach.PARAMETER_CONFLICT, why)
 
 
 # --- media, tools, answers, cache ----------------------------------------------------------------------------------------
@@ -380,9 +380,9 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
             yield from rules.parameters(tool["input_schema"], "anthropic")
     yield from rules.chosen([body["tool_choice"]["name"]], names)
     if body["tool_choice"] and not names:
-        yield body["tool_choice"].breaks(Rule.TOOL_CHOICE, "there are no tools to choose from")
+        yield body["tool_choice"].breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
     if limits.needed and not names and (used := next(_everywhere(body, "tool_use", "tool_result"), None)):
-        yield used.breaks(Rule.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
+        yield used.breaks(Breach.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
 
 
 def _format(subject: Subject) -> Iterator[Violation]:
@@ -391,15 +391,17 @@ def _format(subject: Subject) -> Iterator[Violation]:
     if not wanted:
         return
     if not subject.profile.answers.native:
-        yield wanted.breaks(Rule.PARAMETER_REFUSED, "this model takes no schema for its answers")
+        yield wanted.breaks(Breach.PARAMETER_REFUSED, "this model takes no schema for its answers")
     yield from rules.held(wanted["schema"], "anthropic")
     # «Incompatible with: citations (returns 400 error), message prefilling»: build-with-claude/structured-outputs
     cited = [block for block in _everywhere(body, "document") if block["citations"]["enabled"].value is True]
     if cited:
-        yield cited[0]["citations"].breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cites nothing")
+        yield cited[0]["citations"].breaks(Breach.PARAMETER_CONFLICT, "an answer with a schema cites nothing")
     goes_on = not subject.as_history and subject.profile.turns.assistant_last
     if goes_on and body["messages"][-1]["role"].text == "assistant":
-        yield wanted.breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cannot go on from the assistant's words")
+        yield wanted.breaks(
+            Breach.PARAMETER_CONFLICT, "an answer with a schema cannot go on from the assistant's words"
+        )
 
 
 def _cache_marks(subject: Subject) -> Iterator[Violation]:
@@ -411,13 +413,13 @@ def _cache_marks(subject: Subject) -> Iterator[Violation]:
     marks.append(("text", body["cache_control"]))  # the mark that finds the last block that can have it
     marks = [(kind, mark) for kind, mark in marks if mark]
     if len(marks) > limits.marks:
-        yield marks[limits.marks][1].breaks(Rule.CACHE_COUNT, f"{len(marks)} cache marks, {limits.marks} are taken")
+        yield marks[limits.marks][1].breaks(Breach.CACHE_COUNT, f"{len(marks)} cache marks, {limits.marks} are taken")
     short = False
     for kind, mark in marks:
         if kind not in limits.places:
-            yield mark.breaks(Rule.CACHE_PLACE, f"{kind} may not carry a cache mark")
+            yield mark.breaks(Breach.CACHE_PLACE, f"{kind} may not carry a cache mark")
         if mark["ttl"].text == "1h" and short:  # headroomlabs-ai/headroom#2939
-            yield mark["ttl"].breaks(Rule.CACHE_ORDER, "a mark for an hour may not follow one for five minutes")
+            yield mark["ttl"].breaks(Breach.CACHE_ORDER, "a mark for an hour may not follow one for five minutes")
         short = short or mark["ttl"].text != "1h"
 
 

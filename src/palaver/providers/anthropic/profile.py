@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from palaver.providers.anthropic.check import CHECKS, REQUEST
 from palaver.providers.anthropic.write import OWNED, finished, head, neighbours, provided, written
-from palaver.wire.table import API, MB, Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
 _MIB = 1_048_576
 
@@ -97,7 +97,7 @@ PROFILE = Profile(
             "bash_code_execution_tool_result", "text_editor_code_execution_tool_result",
         }),
     ),
-    media=Media(
+    media=MediaLimits(
         images=_IMAGES,
         documents=frozenset({"application/pdf"}),  # [A1] Base64PDFSource; plain text is a source of its own
         schemes=frozenset({"https"}),  # [A2]

@@ -8,9 +8,9 @@ from itertools import islice
 from typing import Any
 
 from palaver.log import Handle
-from palaver.wire.head import Declared, Draft, together, with_parameters
+from palaver.wire.head import Declared, Outline, together, with_parameters
 from palaver.wire.request import Call
-from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"model", "messages", "system", "tools"})
@@ -26,24 +26,24 @@ _MARKED_MESSAGES = 2
 """The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""
 
 
-def head(draft: Draft) -> Body:
+def head(outline: Outline) -> Body:
     """Write the body of a message's creation without its messages."""
-    call = draft.call
+    call = outline.call
     out: Body = {"model": call.model, "max_tokens": _max_tokens(call)}
-    system: list[Body] = [{"type": "text", "text": part.text} for part in draft.system]
-    tools = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
+    system: list[Body] = [{"type": "text", "text": part.text} for part in outline.system]
+    tools = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
     for field, blocks in (("system", system), ("tools", tools)):
         if blocks:
-            last = {**blocks[-1], **(_mark(draft) if call.cache else {})}
+            last = {**blocks[-1], **(_mark(outline) if call.cache else {})}
             out[field] = [*blocks[:-1], last]
-    if draft.choice:
-        choice = _CHOICES.get(draft.choice)
-        out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
-    if draft.structure is not None:
-        out["output_config"] = {"format": {"type": "json_schema", "schema": draft.structure.schema}}
+    if outline.choice:
+        choice = _CHOICES.get(outline.choice)
+        out["tool_choice"] = {"type": "tool", "name": outline.choice} if choice is None else {"type": choice}
+    if outline.structure is not None:
+        out["output_config"] = {"format": {"type": "json_schema", "schema": outline.structure.schema}}
     if call.stream:
         out["stream"] = True
-    return with_parameters(out | _sampling(draft), call)
+    return with_parameters(out | _sampling(outline), call)
 
 
 def _max_tokens(call: Call) -> int:
@@ -64,19 +64,19 @@ def provided(known: Mapping[str, Any], options: Body) -> Provided:
     return Provided(({**known, **options},))
 
 
-def _sampling(draft: Draft) -> Body:
+def _sampling(outline: Outline) -> Body:
     """Return the temperature, where the model accepts one."""
-    temperature = draft.call.temperature
-    why = "" if draft.profile.reasoning.sampling else "this model takes no sampling parameters"
-    why = why or ("it is 1 while the model thinks" if draft.call.thinks and temperature != 1 else "")
+    temperature = outline.call.temperature
+    why = "" if outline.profile.reasoning.sampling else "this model takes no sampling parameters"
+    why = why or ("it is 1 while the model thinks" if outline.call.thinks and temperature != 1 else "")
     if temperature is None or why:
         if temperature is not None:
-            draft.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
+            outline.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
         return {}
     return {"temperature": temperature}
 
 
-def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: Notes) -> Body:
+def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: ChangeNotes) -> Body:
     """Drop the thinking parameter while results go back in a turn that did not begin with thinking of this model's.
 
     «When `thinking` is enabled, a final `assistant` message must start with a thinking block» (anomalyco/opencode#3077). Such a turn comes
@@ -105,7 +105,7 @@ def _has_result(message: Mapping[str, Any]) -> bool:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as one message."""
     role = "assistant" if speech.role == "assistant" else "user"
     parts = speech.parts
@@ -114,7 +114,7 @@ def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
     yield {"role": role, "content": [_block(part) for part in parts]}
 
 
-def _ended(part: Part, notes: Notes) -> Part:
+def _ended(part: Part, notes: ChangeNotes) -> Part:
     """Return the assistant's last part without white space at its end, in every message: a request may end on it, and the next begins alike."""
     if not isinstance(part, TextPart) or part.text == part.text.rstrip():
         return part
@@ -153,38 +153,38 @@ def _result(part: ResultPart) -> Body:
 # --- cache marks ---------------------------------------------------------------------------------------------------------
 
 
-def _mark(draft: Draft) -> Body:
-    ttl = {} if draft.call.cache_ttl == "5m" else {"ttl": draft.call.cache_ttl}
-    return {draft.profile.cache.field: {"type": "ephemeral", **ttl}}
+def _mark(outline: Outline) -> Body:
+    ttl = {} if outline.call.cache_ttl == "5m" else {"ttl": outline.call.cache_ttl}
+    return {outline.profile.cache.field: {"type": "ephemeral", **ttl}}
 
 
 def finished(
-    messages: Sequence[Mapping[str, Any]], body: Body, draft: Draft, origins: Sequence[Sequence[Handle | None]]
+    messages: Sequence[Mapping[str, Any]], body: Body, outline: Outline, origins: Sequence[Sequence[Handle | None]]
 ) -> tuple[Body, Mapping[int, Body]]:
     """Return the head, and by index the messages that get a cache mark.
 
     The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
     (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
-    body = _without_thinking(body, messages, draft.notes)
+    body = _without_thinking(body, messages, outline.notes)
     changed: dict[int, Body] = {}
     heads = sum(bool(body.get(field)) for field in ("system", "tools"))
-    places = list(_wanted(messages, draft, origins) if draft.call.cache_at else _newest(messages))
-    for number, index in places[heads - draft.profile.cache.marks :] if draft.call.cache else ():
+    places = list(_wanted(messages, outline, origins) if outline.call.cache_at else _newest(messages))
+    for number, index in places[heads - outline.profile.cache.marks :] if outline.call.cache else ():
         message = changed.get(number, messages[number])
         blocks = list(message["content"])
-        blocks[index] = {**blocks[index], **_mark(draft)}
+        blocks[index] = {**blocks[index], **_mark(outline)}
         changed[number] = {**message, "content": blocks}
     return body, changed
 
 
 def _wanted(
-    messages: Sequence[Mapping[str, Any]], draft: Draft, origins: Sequence[Sequence[Handle | None]]
+    messages: Sequence[Mapping[str, Any]], outline: Outline, origins: Sequence[Sequence[Handle | None]]
 ) -> Iterator[tuple[int, int]]:
     """Return message and block of each place where the call wants a mark and the provider accepts one."""
     for number, (message, said) in enumerate(zip(messages, origins, strict=True)):
         for index, (block, origin) in enumerate(zip(message["content"], said, strict=True)):
-            if origin is not None and origin in draft.call.cache_at and block["type"] in draft.profile.cache.places:
+            if origin is not None and origin in outline.call.cache_at and block["type"] in outline.profile.cache.places:
                 yield number, index
 
 

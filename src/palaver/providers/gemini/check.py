@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from palaver.wire import rules
-from palaver.wire.place import ANY, OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one, show
+from palaver.wire.place import ANY, OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, AttachmentKind, Round, Subject
 
 _BLOB: Shape = {"mimeType": str, "data": str, "displayName?": str}
@@ -39,7 +39,7 @@ _PART: Shape = {
     ), OPEN),
 }  # fmt: skip
 _CONTENT = Kinds(
-    {"user": {"parts": [_PART]}, "model": {"parts": [_PART]}}, key="role", default="user", rule=Rule.ROLE_UNKNOWN
+    {"user": {"parts": [_PART]}, "model": {"parts": [_PART]}}, key="role", default="user", rule=Breach.ROLE_UNKNOWN
 )
 _DECLARATION: Shape = {
     "name": str, "description?": str, "parameters?": OPEN, "parametersJsonSchema?": OPEN, "response?": OPEN,
@@ -81,17 +81,17 @@ _CALL, _RESPONSE = "functionCall", "functionResponse"
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _having(content: Place, name: str) -> list[Place]:
+def _having(content: Spot, name: str) -> list[Spot]:
     """Return the values of this field in a content's parts."""
     return [part[name] for part in content["parts"] if part[name]]
 
 
-def _everywhere(body: Place, name: str) -> Iterator[Place]:
+def _everywhere(body: Spot, name: str) -> Iterator[Spot]:
     for content in body["contents"]:
         yield from _having(content, name)
 
 
-def _role(content: Place) -> str:
+def _role(content: Spot) -> str:
     return content["role"].text or "user"
 
 
@@ -102,10 +102,10 @@ def _order(subject: Subject) -> Iterator[Violation]:
     """Check who speaks first and last."""
     contents = list(subject.body["contents"])
     yield from rules.ordered(contents, subject.profile.turns)
-    last = contents[-1] if contents else Place(None)
+    last = contents[-1] if contents else Spot(None)
     complete = subject.as_history or subject.profile.turns.assistant_last or _having(last, _CALL)
     if last["role"].text == "model" and not complete:
-        yield last["role"].breaks(Rule.ROLE_LAST, "a request may not end on the model's words")
+        yield last["role"].breaks(Breach.ROLE_LAST, "a request may not end on the model's words")
 
 
 def _parts(subject: Subject) -> Iterator[Violation]:
@@ -117,14 +117,14 @@ def _parts(subject: Subject) -> Iterator[Violation]:
     texts = [part["text"] for part in subject.body["systemInstruction"]["parts"]]
     for content in subject.body["contents"]:
         if isinstance(content["parts"].value, list | tuple) and not len(content["parts"]):
-            yield content["parts"].breaks(Rule.MESSAGE_EMPTY, "the content has no parts")
+            yield content["parts"].breaks(Breach.MESSAGE_EMPTY, "the content has no parts")
         for part in content["parts"]:
             found = [name for name in _DATA if part[name]]
             if isinstance(part.value, Mapping) and len(found) != 1:
-                yield part.breaks(Rule.BLOCK_KIND, f"a part holds one thing, this holds {', '.join(found) or 'none'}")
+                yield part.breaks(Breach.BLOCK_KIND, f"a part holds one thing, this holds {', '.join(found) or 'none'}")
             for name, role in ((_CALL, "model"), (_RESPONSE, "user")):
                 if part[name] and _role(content) != role:
-                    yield part[name].breaks(Rule.BLOCK_PLACE, f"{name} is the {role}'s to say")
+                    yield part[name].breaks(Breach.BLOCK_PLACE, f"{name} is the {role}'s to say")
             texts += [] if part["thoughtSignature"] else [part["text"]]
     yield from rules.worded(texts, subject.profile.turns)
 
@@ -143,27 +143,27 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
     contents = list(subject.body["contents"])
     opening = _having(contents[0], _RESPONSE) if contents else []
     yield from rules.paired([Round((), tuple(each["name"] for each in opening))])
-    for before, content, after in zip([Place(None), *contents], contents, [*contents[1:], Place(None)], strict=False):
+    for before, content, after in zip([Spot(None), *contents], contents, [*contents[1:], Spot(None)], strict=False):
         made = _having(content, _CALL) if _role(content) == "model" else []
         if made and _role(before) != "user":
-            yield made[0].breaks(Rule.CALL_PLACE, "a call must follow the user's words or a response")
+            yield made[0].breaks(Breach.CALL_PLACE, "a call must follow the user's words or a response")
         yield from rules.identified([Round(tuple(call["id"] for call in made))], subject.profile.calls)
         yield from _answered(made, _having(after, _RESPONSE))
     if subject.profile.reasoning.signed_calls:
         yield from _signed(contents)
 
 
-def _answered(made: list[Place], responses: list[Place]) -> Iterator[Violation]:
+def _answered(made: list[Spot], responses: list[Spot]) -> Iterator[Violation]:
     """Compare one turn's calls with the responses after it."""
     if not made or not responses:
         orphan = "no call in the content before that this could answer"
         yield from (
-            each.breaks(Rule.CALL_UNANSWERED, f"no response to {show(each['name'].value)} follows") for each in made
+            each.breaks(Breach.CALL_UNANSWERED, f"no response to {show(each['name'].value)} follows") for each in made
         )
-        yield from (each.breaks(Rule.RESULT_ORPHAN, orphan) for each in responses)
+        yield from (each.breaks(Breach.RESULT_ORPHAN, orphan) for each in responses)
         return
     if len(made) != len(responses):
-        yield responses[-1].breaks(Rule.RESULT_COUNT, f"{len(made)} calls have {len(responses)} responses")
+        yield responses[-1].breaks(Breach.RESULT_COUNT, f"{len(made)} calls have {len(responses)} responses")
         return
     ids = {call["id"].text for call in made}
     seen: set[str] = set()
@@ -171,16 +171,16 @@ def _answered(made: list[Place], responses: list[Place]) -> Iterator[Violation]:
     for response in responses:
         identity, name = response["id"].text, response["name"]
         if identity in seen:
-            yield response["id"].breaks(Rule.RESULT_DUPLICATE, f"{show(identity)} has a response already")
+            yield response["id"].breaks(Breach.RESULT_DUPLICATE, f"{show(identity)} has a response already")
         elif identity and identity not in ids:
-            yield response["id"].breaks(Rule.RESULT_ORPHAN, f"no call {show(identity)} in the content before")
+            yield response["id"].breaks(Breach.RESULT_ORPHAN, f"no call {show(identity)} in the content before")
         seen |= {identity} - {""}
         names[name.text] -= 1
         if names[name.text] < 0:
-            yield name.breaks(Rule.RESULT_NAME, f"no call to {show(name.value)} is left to answer")
+            yield name.breaks(Breach.RESULT_NAME, f"no call to {show(name.value)} is left to answer")
 
 
-def _signed(contents: list[Place]) -> Iterator[Violation]:
+def _signed(contents: list[Spot]) -> Iterator[Violation]:
     """Check that the first call of each step of the current turn has its signature (thought-signatures, «validation»).
 
     The current turn begins with the last thing that the user said and that is not a response. Calls from elsewhere have the placeholder that page names.
@@ -191,14 +191,14 @@ def _signed(contents: list[Place]) -> Iterator[Violation]:
         first = next((part for part in content["parts"] if part[_CALL]), None)
         if _role(content) == "model" and first is not None and not first["thoughtSignature"].text:
             missing = "the first call of a step goes back with its signature only"
-            yield first["thoughtSignature"].breaks(Rule.THINKING_SIGNATURE, missing)
+            yield first["thoughtSignature"].breaks(Breach.THINKING_SIGNATURE, missing)
 
 
 def _signatures(subject: Subject) -> Iterator[Violation]:
     """Check that signatures are bytes in base64, as the field's type says."""
     for signature in _everywhere(subject.body, "thoughtSignature"):
         if isinstance(signature.value, str) and rules.decode(signature.text) is None:
-            yield signature.breaks(Rule.THINKING_SIGNATURE, "the signature is not base64")
+            yield signature.breaks(Breach.THINKING_SIGNATURE, "the signature is not base64")
 
 
 # --- media, tools, parameters ------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     yield from rules.chosen(config["allowedFunctionNames"], names)
     if config["allowedFunctionNames"] and config["mode"].text not in ("ANY", "VALIDATED"):
         # «allowed_function_names: only set when the mode is ANY», API reference
-        yield config["allowedFunctionNames"].breaks(Rule.PARAMETER_CONFLICT, "taken only with mode ANY or VALIDATED")
+        yield config["allowedFunctionNames"].breaks(Breach.PARAMETER_CONFLICT, "taken only with mode ANY or VALIDATED")
 
 
 def _mixed(subject: Subject) -> Iterator[Violation]:
@@ -249,14 +249,14 @@ def _mixed(subject: Subject) -> Iterator[Violation]:
     told = body["toolConfig"]["includeServerSideToolInvocations"]
     if functions and built_in and not profile.tools.mixed:
         # «Tool use with function calling is unsupported»: symfony/ai#803
-        yield built_in[0].breaks(Rule.PARAMETER_CONFLICT, "this model takes tools of its own only without functions")
+        yield built_in[0].breaks(Breach.PARAMETER_CONFLICT, "this model takes tools of its own only without functions")
     elif functions and built_in and told.value is not True:
         # «Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling»: lobehub#13465
-        yield told.breaks(Rule.PARAMETER_CONFLICT, "must be true where tools of the provider stand beside functions")
+        yield told.breaks(Breach.PARAMETER_CONFLICT, "must be true where tools of the provider stand beside functions")
     wanted = body["generationConfig"]["responseMimeType"]
     if wanted.text == "application/json" and len(body["tools"]) and not profile.answers.beside_tools:
         # «Function calling with a response mime type: 'application/json' is unsupported»: googleapis/python-genai#867
-        yield wanted.breaks(Rule.PARAMETER_CONFLICT, "this model answers in JSON only without tools")
+        yield wanted.breaks(Breach.PARAMETER_CONFLICT, "this model answers in JSON only without tools")
     yield from rules.held(body["generationConfig"]["responseJsonSchema"], "gemini")
 
 
@@ -273,7 +273,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from rules.conflicting(config, ("responseSchema", "responseJsonSchema"))
     for name in ("responseSchema", "responseJsonSchema"):
         if config[name] and not config["responseMimeType"]:
-            yield config[name].breaks(Rule.PARAMETER_CONFLICT, f"{name} is taken only with responseMimeType")
+            yield config[name].breaks(Breach.PARAMETER_CONFLICT, f"{name} is taken only with responseMimeType")
 
 
 CHECKS: Final = (_order, _parts, _pairing, _signatures, _payloads, _toolset, _mixed, _parameters)

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
-from palaver.providers.answers import sdk_json
 from palaver.providers.client import ClientProvider, streamed
 from palaver.providers.failures import failed, unreadable
+from palaver.providers.lists import sdk_json
 from palaver.wire import Request
 
 try:

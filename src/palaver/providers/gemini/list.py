@@ -72,7 +72,7 @@ class Gemini(Dialect):
 
     def reader(self) -> Callable[..., Message]:
         """Return a function that reads the contents of one list in order."""
-        return _Reader().read
+        return _ContentReader().read
 
     def patch(self, item: Item, message: Message, shown: Shown) -> Item | None:
         """Return a content that shows only some parts, or shows them in another form."""
@@ -126,7 +126,7 @@ def _camel(key: str, value: Any) -> Any:  # noqa: ANN401 - any JSON
     return value
 
 
-class _Reader:
+class _ContentReader:
     """Reads the contents of one list in order, and remembers the calls that wait for a response."""
 
     def __init__(self) -> None:

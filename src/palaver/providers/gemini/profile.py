@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from palaver.providers.gemini.check import CHECKS, REQUEST
 from palaver.providers.gemini.write import OWNED, arguments, head, neighbours, provided, written
-from palaver.wire.table import API, MB, Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
 PROFILE = Profile(
     name="gemini",
@@ -73,7 +73,7 @@ PROFILE = Profile(
         maker="google",
         blocks=frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
     ),
-    media=Media(
+    media=MediaLimits(
         images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),  # [G2]
         audio=frozenset({"audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}),  # [G6]
         documents=frozenset({"application/pdf", "text/plain"}),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from palaver.wire.head import Declared, Draft, together, with_parameters
+from palaver.wire.head import Declared, Outline, together, with_parameters
 from palaver.wire.reasoning import signature, thought_signature
-from palaver.wire.script import CallPart, MediaPart, Notes, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, ChangeNotes, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
@@ -16,25 +16,27 @@ OWNED = frozenset({"contents", "systemInstruction", "tools"})
 _MODES: Mapping[str, str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
-def head(draft: Draft) -> Body:
+def head(outline: Outline) -> Body:
     """Write the body of a generation of content without its contents."""
     out: Body = {}
-    if draft.system:
-        out["systemInstruction"] = {"parts": [{"text": part.text} for part in draft.system]}
-    own = [{"functionDeclarations": [_declaration(tool) for tool in draft.tools]}] if draft.tools else []
-    if own or draft.provided.tools:
-        out["tools"] = [*own, *draft.provided.tools]
-    if draft.choice:
-        mode = _MODES.get(draft.choice)
-        named = {"mode": "ANY", "allowedFunctionNames": [draft.choice]}
+    if outline.system:
+        out["systemInstruction"] = {"parts": [{"text": part.text} for part in outline.system]}
+    own = [{"functionDeclarations": [_declaration(tool) for tool in outline.tools]}] if outline.tools else []
+    if own or outline.provided.tools:
+        out["tools"] = [*own, *outline.provided.tools]
+    if outline.choice:
+        mode = _MODES.get(outline.choice)
+        named = {"mode": "ANY", "allowedFunctionNames": [outline.choice]}
         out["toolConfig"] = {"functionCallingConfig": named if mode is None else {"mode": mode}}
-    if own and draft.provided.tools:  # «Please enable tool_config.include_server_side_tool_invocations»: lobehub#13465
+    if (
+        own and outline.provided.tools
+    ):  # «Please enable tool_config.include_server_side_tool_invocations»: lobehub#13465
         out["toolConfig"] = {**out.get("toolConfig", {}), "includeServerSideToolInvocations": True}
-    generation = {"maxOutputTokens": draft.call.max_tokens, "temperature": draft.call.temperature}
+    generation = {"maxOutputTokens": outline.call.max_tokens, "temperature": outline.call.temperature}
     given: Body = {name: value for name, value in generation.items() if value is not None}
-    if draft.structure is not None:
-        given |= {"responseMimeType": "application/json", "responseJsonSchema": draft.structure.schema}
-    return with_parameters(out | ({"generationConfig": given} if given else {}), draft.call)
+    if outline.structure is not None:
+        given |= {"responseMimeType": "application/json", "responseJsonSchema": outline.structure.schema}
+    return with_parameters(out | ({"generationConfig": given} if given else {}), outline.call)
 
 
 def _declaration(tool: Declared) -> Body:
@@ -57,7 +59,7 @@ def arguments(body: Body, model: str) -> Body:
 # --- contents ------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
+def written(speech: Speech, _profile: Profile, _notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as one content."""
     role = "model" if speech.role == "assistant" else "user"
     yield {"role": role, "parts": [_part(part) for part in speech.parts]}

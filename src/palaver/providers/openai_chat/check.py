@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from palaver.wire import rules
-from palaver.wire.place import OPEN, Items, Kinds, Number, Place, Rule, Shape, Violation, one
+from palaver.wire.place import OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one
 from palaver.wire.rules import Attachment, Round, Subject
 
 # A cache breakpoint, on any part of content (guides/prompt-caching).
@@ -53,7 +53,7 @@ _MESSAGE = Kinds(
         "tool": {"tool_call_id": str, "content": _content("text"), "name?": str},
     },
     key="role",
-    rule=Rule.ROLE_UNKNOWN,
+    rule=Breach.ROLE_UNKNOWN,
 )
 _TOOL = Kinds(
     {
@@ -107,18 +107,18 @@ REQUEST: Final[Shape] = {
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _parts(body: Place, kind: str) -> Iterator[Place]:
+def _parts(body: Spot, kind: str) -> Iterator[Spot]:
     for message in body["messages"]:
         for part in message["content"]:
             if part["type"].text == kind:
                 yield part[kind]
 
 
-def _kind(one: Place) -> str:
+def _kind(one: Spot) -> str:
     return "custom" if one["type"].text == "custom" else "function"
 
 
-def _tools(body: Place) -> list[Place]:
+def _tools(body: Spot) -> list[Spot]:
     """Return each tool's definition."""
     return [tool[_kind(tool)] for tool in body["tools"]]
 
@@ -137,18 +137,18 @@ def _speech(subject: Subject) -> Iterator[Violation]:
         said = any(message[name] for name in ("content", "tool_calls", "refusal", "audio"))
         if message["role"].text == "assistant" and not said:
             # «content: required unless tool_calls is specified», API reference
-            yield message["content"].breaks(Rule.MESSAGE_EMPTY, "an assistant message needs content or tool calls")
+            yield message["content"].breaks(Breach.MESSAGE_EMPTY, "an assistant message needs content or tool calls")
 
 
-def _rounds(body: Place) -> Iterator[Round]:
+def _rounds(body: Spot) -> Iterator[Round]:
     """Return each assistant's calls with the tool messages that follow without a break.
 
     «An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'»:
     agno-agi/agno#3105. «Messages with role 'tool' must be a response to a preceding message with 'tool_calls'»:
     FoundationAgents/OpenManus#744.
     """
-    made: tuple[Place, ...] = ()
-    results: tuple[Place, ...] = ()
+    made: tuple[Spot, ...] = ()
+    results: tuple[Spot, ...] = ()
     for message in body["messages"]:
         if message["role"].text == "tool":
             results = (*results, message["tool_call_id"])
@@ -197,7 +197,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     for name in ("tool_choice", "parallel_tool_calls"):
         if body[name] and not names and body[name].value != "none":
             # «'tool_choice' is only allowed when 'tools' are specified», and the same for the other
-            yield body[name].breaks(Rule.TOOL_CHOICE, f"{name} is taken only with tools")
+            yield body[name].breaks(Breach.TOOL_CHOICE, f"{name} is taken only with tools")
 
 
 def _parameters(subject: Subject) -> Iterator[Violation]:
@@ -206,23 +206,23 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     # «Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported»: langchain-ai/langgraph#5943
     yield from rules.conflicting(body, ("max_tokens", "max_completion_tokens"))
     if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
-        yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
+        yield body["stream_options"].breaks(Breach.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     if body["top_logprobs"] and body["logprobs"].value is not True:  # «logprobs must be set to true if … used»
-        yield body["top_logprobs"].breaks(Rule.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
+        yield body["top_logprobs"].breaks(Breach.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
     texts = [*(each["content"] for each in body["messages"]), *_parts(body, "text")]
     yield from json_asked(body["response_format"], texts)
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
 
 
-def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
+def json_asked(wanted: Spot, texts: list[Spot]) -> Iterator[Violation]:
     """Check that a request for any JSON says so in its texts.
 
     «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»:
     StefanBratanov/jvm-openai#15. The Responses API answers the same.
     """
     if wanted["type"].text == "json_object" and not any("json" in each.text.lower() for each in texts):
-        yield wanted["type"].breaks(Rule.JSON_WORD, "no text says JSON, which this format asks for")
+        yield wanted["type"].breaks(Breach.JSON_WORD, "no text says JSON, which this format asks for")
 
 
 CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _parameters)

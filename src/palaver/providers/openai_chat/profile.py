@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from palaver.providers.openai_chat.check import CHECKS, REQUEST
 from palaver.providers.openai_chat.write import OWNED, head, provided, written
-from palaver.wire.table import API, MB, Answers, Cache, Calls, Media, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
 IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})  # [O2]
 IMAGE_BYTES = 20 * MB  # [O2] «up to 20 MB per image»; also in the API's answer, CosmosShadow/gptpdf#6
@@ -61,7 +61,7 @@ PROFILE = Profile(
     ),
     answers=Answers(native=False, loose=True, fields=("response_format",)),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="none"),
-    media=Media(
+    media=MediaLimits(
         images=IMAGES,
         audio=frozenset({"audio/wav", "audio/mp3"}),  # [O1] input_audio.format; [O5]
         documents=frozenset({"application/pdf"}),

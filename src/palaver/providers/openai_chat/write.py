@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.wire.head import Declared, Draft, Structure, with_parameters
-from palaver.wire.script import CallPart, How, MediaPart, Notes, Part, ResultPart, Speech, TextPart
+from palaver.wire.head import Declared, Outline, Structure, with_parameters
+from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"model", "messages", "tools"})
@@ -17,24 +17,24 @@ CHOICES = frozenset({"auto", "none", "required"})
 _FORMATS: Mapping[str, str] = {"audio/mp3": "mp3", "audio/wav": "wav"}
 
 
-def head(draft: Draft) -> Body:
+def head(outline: Outline) -> Body:
     """Write the body of a chat completion without its messages."""
-    call = draft.call
+    call = outline.call
     out: Body = {"model": call.model}
-    if draft.tools:
-        out["tools"] = [_tool(tool) for tool in draft.tools]
-    if draft.choice:
-        named = {"type": "function", "function": {"name": draft.choice}}
-        out["tool_choice"] = draft.choice if draft.choice in CHOICES else named
-    if draft.structure is not None:
-        out["response_format"] = {"type": "json_schema", "json_schema": response_format(draft.structure)}
+    if outline.tools:
+        out["tools"] = [_tool(tool) for tool in outline.tools]
+    if outline.choice:
+        named = {"type": "function", "function": {"name": outline.choice}}
+        out["tool_choice"] = outline.choice if outline.choice in CHOICES else named
+    if outline.structure is not None:
+        out["response_format"] = {"type": "json_schema", "json_schema": response_format(outline.structure)}
     if call.max_tokens is not None:
         out["max_completion_tokens"] = call.max_tokens
     if call.temperature is not None:
         out["temperature"] = call.temperature
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
-    return with_parameters({**out, **draft.provided.fields}, call)
+    return with_parameters({**out, **outline.provided.fields}, call)
 
 
 def provided(_known: Mapping[str, Any], options: Body) -> Provided:
@@ -61,7 +61,7 @@ def response_format(structure: Structure) -> Body:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as messages."""
     if speech.role == "system":
         yield {"role": "system", "content": joined(speech.parts)}
@@ -80,7 +80,7 @@ def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
                 yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
 
 
-def noted_failure(part: ResultPart, notes: Notes) -> None:
+def noted_failure(part: ResultPart, notes: ChangeNotes) -> None:
     """Note a failure that no field of the API says; the text says what went wrong."""
     if part.error and part.origin is not None:
         notes.add(part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands")
@@ -110,7 +110,7 @@ def image_url(part: MediaPart) -> str:
     return part.media.url or f"data:{part.media_type};base64,{part.data}"
 
 
-def _named(speech: Speech, profile: Profile, notes: Notes) -> Body:
+def _named(speech: Speech, profile: Profile, notes: ChangeNotes) -> Body:
     """Return the speaker's name where there is one, in characters that the provider accepts."""
     pattern, name = profile.turns.name, speech.name
     if not name or pattern is None or pattern.fullmatch(name):

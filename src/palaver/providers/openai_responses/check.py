@@ -12,7 +12,7 @@ from typing import Final
 
 from palaver.providers.openai_chat.check import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
 from palaver.wire import rules
-from palaver.wire.place import OPEN, Kinds, Number, Place, Rule, Shape, Violation, one, show
+from palaver.wire.place import OPEN, Breach, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
 
 _DETAIL: dict[str, Shape] = {"detail?": one("auto", "low", "high", "original")}
@@ -44,7 +44,9 @@ _ANSWERED: dict[str, Shape] = {
     "phase?": (None, one("commentary", "final_answer")),
 }
 _MESSAGE = Kinds(
-    {"user": _SAID, "system": _SAID, "developer": _SAID, "assistant": _ANSWERED}, key="role", rule=Rule.ROLE_UNKNOWN
+    {"user": _SAID, "system": _SAID, "developer": _SAID, "assistant": _ANSWERED},
+    key="role",
+    rule=Breach.ROLE_UNKNOWN,
 )
 _ITEM: dict[str, Shape] = {"id?": (None, str), "caller?": (None, OPEN), **_STATUS}
 _FROM: dict[str, Shape] = {"namespace?": str, "async?": bool}
@@ -97,7 +99,7 @@ class _Input:
 
     _items = Kinds(_ITEMS)
 
-    def check(self, place: Place) -> Iterator[Violation]:
+    def check(self, place: Spot) -> Iterator[Violation]:
         """Choose by the type."""
         return (_MESSAGE if _kind(place) == "message" else self._items).check(place)
 
@@ -132,17 +134,17 @@ _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _kind(item: Place) -> str:
+def _kind(item: Spot) -> str:
     return item["type"].text if "type" in item else "message"
 
 
-def _items(body: Place, *kinds: str) -> Iterator[Place]:
+def _items(body: Spot, *kinds: str) -> Iterator[Spot]:
     for item in body["input"]:
         if not kinds or _kind(item) in kinds:
             yield item
 
 
-def _parts(body: Place, *kinds: str) -> Iterator[Place]:
+def _parts(body: Spot, *kinds: str) -> Iterator[Spot]:
     """Return the parts of these kinds in messages and in what tools returned."""
     for item in _items(body, "message", *_OUTPUTS):
         for part in item["content" if _kind(item) == "message" else "output"]:
@@ -150,7 +152,7 @@ def _parts(body: Place, *kinds: str) -> Iterator[Place]:
                 yield part
 
 
-def _texts(body: Place) -> Iterator[Place]:
+def _texts(body: Spot) -> Iterator[Spot]:
     yield from (body["input"], body["instructions"])
     yield from (item["content"] for item in _items(body, "message"))
     yield from (item["output"] for item in _items(body, *_OUTPUTS))
@@ -168,11 +170,11 @@ def _identity(subject: Subject) -> Iterator[Violation]:
         if not isinstance(identity.value, str):
             continue
         if not _ITEM_ID.fullmatch(identity.text):
-            yield identity.breaks(Rule.ITEM_ID, f"{show(identity.text)} does not match {_ITEM_ID.pattern}")
+            yield identity.breaks(Breach.ITEM_ID, f"{show(identity.text)} does not match {_ITEM_ID.pattern}")
         elif not identity.text.startswith(prefix):
-            yield identity.breaks(Rule.ITEM_ID, f"the id of a {_kind(item)} begins with {prefix}")
+            yield identity.breaks(Breach.ITEM_ID, f"the id of a {_kind(item)} begins with {prefix}")
         if identity.text in seen:  # «Duplicate item found with id»: continuedev/continue#10723
-            yield identity.breaks(Rule.ITEM_DUPLICATE, f"{show(identity.text)} is the id of an earlier item")
+            yield identity.breaks(Breach.ITEM_DUPLICATE, f"{show(identity.text)} is the id of an earlier item")
         seen.add(identity.text)
 
 
@@ -184,14 +186,14 @@ def _reasoning(subject: Subject) -> Iterator[Violation]:
     «Item with id 'rs_…' not found. Items are not persisted when `store` is set to false»: vercel/ai#7543.
     """
     items = list(_items(subject.body))
-    for item, after in zip(items, [*items[1:], Place(None)], strict=False):
+    for item, after in zip(items, [*items[1:], Spot(None)], strict=False):
         if _kind(item) == "reasoning":
             spoken = _kind(after) == "message" and after["role"].text == "assistant"
             if not spoken and not _kind(after).endswith(("_call", "item_reference")):
-                yield item["type"].breaks(Rule.REASONING_FOLLOW, "reasoning must be followed by what it led to")
+                yield item["type"].breaks(Breach.REASONING_FOLLOW, "reasoning must be followed by what it led to")
         stored = subject.body["store"].value is not False or item["encrypted_content"].text
         if _kind(item) in ("reasoning", "item_reference") and not stored:
-            yield item["id"].breaks(Rule.ITEM_UNSTORED, "store is false: the item must bring its encrypted content")
+            yield item["id"].breaks(Breach.ITEM_UNSTORED, "store is false: the item must bring its encrypted content")
 
 
 def _pairing(subject: Subject) -> Iterator[Violation]:
@@ -216,7 +218,7 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
         if _kind(item) in _CALLS:
             seen.add(item["call_id"].text)
         elif item["call_id"].text in known - seen:
-            yield item["call_id"].breaks(Rule.RESULT_PLACE, "the output stands before its call")
+            yield item["call_id"].breaks(Breach.RESULT_PLACE, "the output stands before its call")
 
 
 # --- texts, media, tools, parameters -----------------------------------------------------------------------------------
@@ -230,7 +232,7 @@ def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
     limits = subject.profile.media
     for part in _parts(subject.body, "input_image"):
         if not part["image_url"] and not part["file_id"]:
-            yield part["image_url"].breaks(Rule.FIELD_MISSING, "an image needs image_url or file_id")
+            yield part["image_url"].breaks(Breach.FIELD_MISSING, "an image needs image_url or file_id")
         yield from rules.linked("image", part["image_url"], limits, data_urls=True)
     for part in _parts(subject.body, "input_file"):
         yield from rules.linked("document", part["file_url"], limits, data_urls=False)
@@ -254,7 +256,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     listed = [each["name"] for each in (choice, *choice["tools"]) if each["type"].text in ("function", "custom")]
     yield from rules.chosen(listed, names)
     if choice.value == "required" and not len(body["tools"]):
-        yield choice.breaks(Rule.TOOL_CHOICE, "there are no tools to choose from")
+        yield choice.breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
 
 
 def _parameters(subject: Subject) -> Iterator[Violation]:
@@ -262,7 +264,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     body = subject.body
     yield from rules.conflicting(body, ("previous_response_id", "conversation"))  # «cannot be used in conjunction»
     if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
-        yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
+        yield body["stream_options"].breaks(Breach.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     wanted = body["text"]["format"]
     yield from json_asked(wanted, list(_texts(body)))
     if wanted["type"].text == "json_schema":

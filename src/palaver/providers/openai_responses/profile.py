@@ -27,7 +27,7 @@ from palaver.providers.openai_chat.profile import (
 )
 from palaver.providers.openai_responses.check import CHECKS, REQUEST
 from palaver.providers.openai_responses.write import OWNED, head, provided, written
-from palaver.wire.table import API, Answers, Calls, Media, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, Answers, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
 PROFILE = Profile(
     name="openai-responses",
@@ -57,7 +57,7 @@ PROFILE = Profile(
     reasoning=Reasoning(
         form="items", maker="openai", blocks=frozenset({"web_search_call", "file_search_call", "code_interpreter_call"})
     ),
-    media=Media(
+    media=MediaLimits(
         images=IMAGES,
         documents=frozenset({"application/pdf"}),
         schemes=frozenset({"https", "http"}),

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
-from palaver.wire.head import Declared, Draft, with_parameters
+from palaver.wire.head import Declared, Outline, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
     CallPart,
+    ChangeNotes,
     How,
     MediaPart,
-    Notes,
     Part,
     ProviderPart,
     ResultPart,
@@ -35,20 +35,22 @@ LEAST_TOKENS = 16
 _PHASES = frozenset({"commentary", "final_answer"})
 
 
-def head(draft: Draft) -> Body:
+def head(outline: Outline) -> Body:
     """Write the body of a response's creation without its input."""
-    call = draft.call
+    call = outline.call
     out: Body = {"model": call.model}
-    if draft.system:
-        out["instructions"] = joined(draft.system)
-    if draft.tools or draft.provided.tools:
-        out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
-    if draft.choice:
-        out["tool_choice"] = draft.choice if draft.choice in CHOICES else {"type": "function", "name": draft.choice}
-    if draft.structure is not None:
-        out["text"] = {"format": {"type": "json_schema", **response_format(draft.structure)}}
+    if outline.system:
+        out["instructions"] = joined(outline.system)
+    if outline.tools or outline.provided.tools:
+        out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
+    if outline.choice:
+        out["tool_choice"] = (
+            outline.choice if outline.choice in CHOICES else {"type": "function", "name": outline.choice}
+        )
+    if outline.structure is not None:
+        out["text"] = {"format": {"type": "json_schema", **response_format(outline.structure)}}
     if call.max_tokens is not None:
-        out["max_output_tokens"] = _limit(call.max_tokens, draft.notes)
+        out["max_output_tokens"] = _limit(call.max_tokens, outline.notes)
     if call.temperature is not None:
         out["temperature"] = call.temperature
     if call.stream:
@@ -62,7 +64,7 @@ def provided(known: Mapping[str, Any], options: Body) -> Provided:
     return Provided(({**known, **options, **({"type": "computer_use_preview"} if screen else {})},))
 
 
-def _limit(wanted: int, notes: Notes) -> int:
+def _limit(wanted: int, notes: ChangeNotes) -> int:
     if wanted < LEAST_TOKENS:
         notes.add(None, "parameter", How.CHANGED, f"max_tokens: the provider takes no less than {LEAST_TOKENS}")
     return max(wanted, LEAST_TOKENS)
@@ -77,7 +79,7 @@ def _tool(tool: Declared) -> Body:
 # --- items ---------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, _profile: Profile, notes: Notes) -> Iterator[Body]:
+def written(speech: Speech, _profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as items. An assistant's words are an item each, in their order: reasoning belongs to the item after it."""
     if speech.role in {"system", "user"}:
         yield {"type": "message", "role": speech.role, "content": _content(speech.parts)}
