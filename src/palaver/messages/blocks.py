@@ -42,7 +42,7 @@ class MediaBlock(Value):
 
     _kind: ClassVar[MediaKind]
     _field: ClassVar[str]
-    """The field that holds the media."""
+    """The field with the media."""
 
     @classmethod
     def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class MediaBlock(Value):
 
 
 class ImageContent(MediaBlock):
-    """One or more images; the constructor takes bytes, base64, addresses, path objects and Pillow images."""
+    """One or more images; the constructor accepts bytes, base64, addresses, path objects and Pillow images."""
 
     _kind = "image"
     _field = "images"
@@ -102,7 +102,7 @@ class ImageContent(MediaBlock):
 
 
 class AudioContent(MediaBlock):
-    """One or more sounds; the constructor takes bytes, base64, ``file:<path>``, path objects and addresses."""
+    """One or more sounds; the constructor accepts bytes, base64, ``file:<path>``, path objects and addresses."""
 
     _kind = "audio"
     _field = "audio"
@@ -232,7 +232,7 @@ class ToolCallContent(Value):
 
     @property
     def json_arguments(self) -> str:
-        """The arguments as the text of a JSON object that any provider accepts; malformed ones stand under ``MALFORMED``."""
+        """The arguments as the text of a JSON object that any provider accepts; malformed ones are under ``MALFORMED``."""
         if self.error is not None:
             return canonical_json({MALFORMED: self.raw_args or ""}).decode()
         return self.arguments if self.arguments.strip() else "{}"
@@ -331,7 +331,7 @@ Content: TypeAlias = Annotated[
     | Annotated[UnknownContent, Tag("unknown")],
     Discriminator(_type_of),
 ]
-"""A block of a message, told apart by ``type``."""
+"""A block of a message, distinguished by ``type``."""
 
 SystemContent: TypeAlias = TextContent
 UserContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolResultContent

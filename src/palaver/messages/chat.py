@@ -86,7 +86,7 @@ def _own_fields(rest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _reasoning(rest: dict[str, Any]) -> tuple[Content, ...]:
-    """Remove the reasoning beside the content: signed blocks if there are any, else its text."""
+    """Remove the reasoning outside the content: signed blocks if there are any, else its text."""
     signed, text = rest.get("thinking_blocks"), rest.get("reasoning_content")
     if isinstance(signed, list) and signed:
         return blocks_of(rest.pop("thinking_blocks"))

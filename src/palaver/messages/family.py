@@ -113,7 +113,7 @@ class CustomMessage(Message):
 
 
 class SummaryMessage(Message):
-    """A message whose text is a summary; the constructor takes ``summary`` for ``content``."""
+    """A message whose text is a summary; the constructor accepts ``summary`` for ``content``."""
 
     _speaks: ClassVar[bool] = False
     _convenient: ClassVar[frozenset[str]] = CONVENIENT | {"summary"}

@@ -218,7 +218,7 @@ def _unknown(kind: str, part: Mapping[str, Any]) -> UnknownContent:
 
 
 def _words(kind: type[Block], name: str, key: str, **fields: str) -> Callable[[Fields], Block]:
-    """Read a part whose words are under one key as a block that has them in a field, beside fields that are the same in all of them."""
+    """Read a part whose words are under one key as a block with these words in a field, and with fields that all such parts share."""
     return lambda rest: _made(kind, {name: rest.pop(key), **fields}, rest)
 
 
@@ -297,7 +297,7 @@ _READERS: dict[str, Callable[[Fields], Content]] = {
 
 
 def part_of(block: Content) -> list[dict[str, Any]]:
-    """Return a block as chat-completions parts; an image block may give several.
+    """Return a block as chat-completions parts; an image block may become several.
 
     Media whose bytes are not in memory, and blocks that chat completions has no part for, become palaver's own dict.
     """

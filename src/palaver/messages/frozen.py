@@ -214,7 +214,7 @@ def thaw(value: Any) -> Any:  # noqa: ANN401 - any JSON value
 
 
 def freeze(value: Any, place: str = "", changes: list[Replaced] | None = None) -> Any:  # noqa: ANN401 - JSON in, JSON out
-    """Copy a JSON-like value into its read-only, storable form, and append what had to be replaced to `changes`, if given.
+    """Copy a JSON-like value into its read-only, storable form, and append what had to be replaced to `changes`, if it is passed.
 
     Tuples and sets become lists, keys become strings, numbers that are not finite become null. Other objects become their
     dump, their fields, base64 for bytes, or their text.

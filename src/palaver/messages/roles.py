@@ -34,7 +34,7 @@ Roles = MessageRole = Role
 
 
 class Modalities(StrEnum):
-    """What a message mainly consists of; an image or sound outweighs the text beside it."""
+    """What a message mainly consists of; an image or sound outweighs the text of the message."""
 
     TEXT = "text"
     IMAGE = "image"

@@ -1,4 +1,4 @@
-"""What a provider reports about a model call beside its answer: tokens, dollars, log probabilities.
+"""What a provider reports about a model call in addition to its answer: tokens, dollars, log probabilities.
 
 The provider's own record of usage is kept unchanged. The typed attributes mean the same for every provider:
 

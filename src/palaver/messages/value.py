@@ -31,7 +31,7 @@ else:
 
 
 JsonObject = Annotated[Mapping[str, Any], FrozenDict]
-"""A field that holds any JSON object; what it hands out is read-only all the way down."""
+"""A field for any JSON object; its value is read-only all the way down."""
 
 
 def own_error(what: str, error: ValidationError) -> PalaverError:
@@ -50,7 +50,7 @@ def own_error(what: str, error: ValidationError) -> PalaverError:
 
 
 class ValueMeta(ModelMetaclass):
-    """Constructors that take fields by position, refuse misspelt ones and raise palaver's own errors."""
+    """Constructors that accept fields by position, refuse misspelt ones and raise palaver's own errors."""
 
     __pydantic_fields__: dict[str, FieldInfo]
 
@@ -58,7 +58,7 @@ class ValueMeta(ModelMetaclass):
 
         @property
         def __signature__(self) -> Signature:
-            """What the constructor takes, for `inspect.signature`: first what it takes by position, all else by name."""
+            """What the constructor accepts, for `inspect.signature`: first what it accepts by position, all else by name."""
             fields, first = self.__pydantic_fields__, self._positions()
             names = dict.fromkeys((*first, *fields, *sorted(self._convenient)))
             kinds = dict.fromkeys(first, Parameter.POSITIONAL_OR_KEYWORD)
@@ -88,7 +88,7 @@ class ValueMeta(ModelMetaclass):
 
 
 def _default(field: FieldInfo) -> object:
-    """Return the default of a field; `...` where it is made anew each time, or follows from what else is given."""
+    """Return the default of a field; `...` where it is made anew each time, or follows from other fields."""
     return ... if field.is_required() or field.default_factory else field.default
 
 
@@ -119,10 +119,10 @@ class Stored(BaseModel):
     __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(freeze_json)]]
 
     _free: ClassVar[frozenset[str]] = frozenset()
-    """The declared fields that hold any JSON."""
+    """The declared fields for any JSON."""
 
     _sparse: ClassVar[bool] = True
-    """Whether None stands for a field's default and the stored form leaves defaults out; else it has every field but None."""
+    """Whether None means a field's default and the stored form leaves defaults out; else it has every field but None."""
 
     _always_stored: ClassVar[frozenset[str]] = frozenset({"type"})
     """The fields that are stored even with their default: those that say what the value is."""
@@ -219,7 +219,7 @@ class Value(Stored, metaclass=ValueMeta):
 
     @classmethod
     def _positions(cls) -> list[str]:
-        """Return the fields that the constructor takes by position, in order."""
+        """Return the fields that the constructor accepts by position, in order."""
         return [name for name in cls.__pydantic_fields__ if name not in {"type", "changes"}]
 
     @classmethod

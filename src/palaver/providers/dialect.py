@@ -140,6 +140,6 @@ def parts_shown(
 
 
 def changed_text(part: Any, content: Content, kind: str = "text") -> Any:  # noqa: ANN401 - any part
-    """Return a text part with another text; the fields beside the text stay if it was a text before."""
+    """Return a text part with another text; the other fields stay if it was a text before."""
     same = isinstance(part, Mapping) and isinstance(part.get("text"), str) and isinstance(content, TextContent)
     return {**part, "text": text_of(content)} if same else {"type": kind, "text": text_of(content)}

@@ -103,7 +103,7 @@ def failed(  # noqa: PLR0913 - the facts of a failure
 
 
 def _status_of(codes: tuple[str, ...]) -> int | None:
-    """Return the status that a code stands for; OpenRouter's code is the status itself."""
+    """Return the status that a code means; OpenRouter's code is the status itself."""
     for code in codes:
         status = int(code) if code.isdecimal() else _STATUS_OF_CODE.get(code, 0)
         if status in _FAILED:

@@ -105,7 +105,7 @@ def api_of(answer: Item) -> ApiRow | None:
 
 
 def answer_json(value: object) -> Item | None:
-    """Return the JSON of a provider's answer, given as JSON or as an SDK's object; None if it is not an answer."""
+    """Return the JSON of a provider's answer, passed as JSON or as an SDK's object; None if it is not an answer."""
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type | Message):
         value = sdk_json(value)
     return value if isinstance(value, Mapping) and api_of(value) is not None else None
@@ -190,7 +190,7 @@ def _item_signs(item: Item) -> Iterator[str]:
 
 
 def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
-    """Return tool schemas of any dialect as given, and read. A tool that the provider runs itself has only a name.
+    """Return tool schemas of any dialect as the caller passed them, and read. A tool that the provider runs itself has only a name.
 
     Raises:
         InvalidInput: They are not a list of schemas.

@@ -70,7 +70,7 @@ class AnswerReader(ABC):
 
     @property
     def complete(self) -> bool:
-        """Whether the answer has given its stop reason; nothing is missing then."""
+        """Whether the stop reason has arrived; nothing is missing then."""
         return bool(self._stop)
 
     def end(self) -> End:

@@ -206,7 +206,7 @@ class ListWriter:
                 yield each
 
     def _parted(self, exchange: Exchange, own: Collection[int | None]) -> bool:
-        """Return whether a response is not shown as it was given."""
+        """Return whether a response is not shown as the caller passed it."""
         said = (
             seq
             for run in exchange.runs

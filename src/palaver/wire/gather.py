@@ -84,7 +84,7 @@ def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: ChangeNotes
 
 
 def _takes_inside(profile: Profile) -> bool:
-    """Return whether instructions may stand anywhere in the conversation.
+    """Return whether instructions may be anywhere in the conversation.
 
     Some Anthropic models accept them in few places, which depend on later messages: a request would not begin like the one before it. These models get marked
     words, too.
@@ -220,7 +220,7 @@ def _result(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator
 
 
 def _result_body(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator[TextPart | MediaPart]:
-    """Return what a tool returned. An empty text in it needs no report: the result stands."""
+    """Return what a tool returned. An empty text in it needs no report: the result is sent."""
     if isinstance(content.content, str):
         if content.content.strip():
             yield TextPart(voice.fitted(content.content, block.origin), block.origin)

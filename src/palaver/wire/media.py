@@ -168,7 +168,7 @@ def _placed(
 
 
 def _spoken(speech: Speech, verdicts: Iterator[_Verdict], profile: Profile, notes: ChangeNotes) -> Iterator[Speech]:
-    """Return a speech with its media or the texts instead of them, and after it one with those that its results cannot hold."""
+    """Return a speech with its media or the texts instead of them, and after it one with those that cannot be in its results."""
     lifted: list[Part] = []
     parts: list[Part] = []
     for part in speech.parts:
@@ -199,6 +199,6 @@ def _stand_in(part: MediaPart, verdict: _Verdict) -> MediaPart | TextPart:
 
 
 def _fits(part: MediaPart, result: ResultPart, profile: Profile) -> bool:
-    """Return whether a result can hold a medium; that of a failed call holds text only (vellum-ai/vellum-assistant#18387)."""
+    """Return whether a medium can be in a result; that of a failed call has text only (vellum-ai/vellum-assistant#18387)."""
     kinds = profile.calls.media
     return not result.error and (part.media_type in kinds if part.data else bool(kinds) and part.kind == "image")

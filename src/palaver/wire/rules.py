@@ -33,7 +33,7 @@ class Subject:
 
 
 def conflicting(body: Spot, *pairs: tuple[str, str]) -> Iterator[Violation]:
-    """Check that at most one field of each pair is given; the violation names the first."""
+    """Check that a body has at most one field of each pair; the violation names the first."""
     for first, other in pairs:
         if body[first] and body[other]:
             yield body[first].breaks(Breach.PARAMETER_CONFLICT, f"{first} and {other} may not both be given")
@@ -237,7 +237,7 @@ _ANSWER_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # ResponseFormatJSONSchema.na
 
 
 def held(schema: Spot, dialect: Dialect, name: Spot | None = None, *, strict: bool = True) -> Iterator[Violation]:
-    """Check the name and the schema of a format; a model is held to it when it is ``strict``.
+    """Check the name and the schema of a format; a model must follow it when it is ``strict``.
 
     «'allOf' is not permitted», «'default' is not permitted» and their like are OpenAI's answers to what a strict schema may not have.
     """

@@ -103,7 +103,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """Reasoning that a model sent and takes back.
+    """Reasoning that a model sent and accepts again.
 
     Attributes:
         form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn,

@@ -1,4 +1,4 @@
-"""The dialect of Anthropic's Messages. Results are words of the user; user and model take turns, and the user begins.
+"""The dialect of Anthropic's Messages. Results are words of the user; user and model alternate, and the user begins.
 
 Source: docs.anthropic.com/en/api/messages, `messages`.
 """

@@ -1,4 +1,4 @@
-"""The dialect of Google's Gemini. Responses of functions are words of the user; user and model take turns, and the user begins.
+"""The dialect of Google's Gemini. Responses of functions are words of the user; user and model alternate, and the user begins.
 
 Calls may have no ids: then a response answers the first open call of its name.
 Source: ai.google.dev/api/caching, `Content` and `Part`; ai.google.dev/gemini-api/docs/thought-signatures.

@@ -25,7 +25,7 @@ from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_
 __all__ = ["OpenAIChat"]
 
 _REASONING = ("reasoning_content", "thinking_blocks")
-"""Keys of reasoning beside the content (DeepSeek, LiteLLM)."""
+"""Keys of reasoning outside the content (DeepSeek, LiteLLM)."""
 
 
 class OpenAIChat(Dialect):

@@ -106,7 +106,7 @@ def _part(part: TextPart | MediaPart) -> Body:
 
 
 def image_url(part: MediaPart) -> str:
-    """Return an image as an address: its own, or one that holds its bytes (RFC 2397)."""
+    """Return an image as an address: its own, or one that contains its bytes (RFC 2397)."""
     return part.media.url or f"data:{part.media_type};base64,{part.data}"
 
 

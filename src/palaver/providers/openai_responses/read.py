@@ -128,7 +128,7 @@ class ResponsesAnswer(AnswerReader):
                 yield from self._text(at, self._rest(at, text(part.get("text"))), **phase, **more)
 
     def _rest(self, place: int, whole: str) -> str:
-        """Return the part of a text that its pieces have not given; nothing where they disagree with it."""
+        """Return the part of a text that has not arrived in pieces; nothing where they disagree with it."""
         said = self._given.get(place, "")
         return whole[len(said) :] if whole.startswith(said) else ""
 
