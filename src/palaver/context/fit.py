@@ -52,7 +52,7 @@ class Fit:
 
     Attributes:
         messages: The list, in the caller's dialect; messages that were not touched are the caller's own objects.
-        system: The instructions to send beside it: those given, and those of the list that have no place in it.
+        system: The instructions to send with it: those given, and those of the list that have no place in it.
         tools: Schemas of the tools that bring back what is left out, in the caller's dialect; send them with your own. Empty while nothing is left out.
         omitted: What is left out or shown in another form: whole messages and blocks, each with reason and handle. Handles count the caller's list from 0.
         report: What was repaired, changed or added.
@@ -467,7 +467,7 @@ _REPAIRS: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.EMPTY: "it says nothing, and providers refuse empty messages",
         Reason.DUPLICATE_RESULT: "its call has a result already; the first one counts",
-        Reason.FAILED_RESPONSE: "the response was cut off by an error and holds nothing to reply to",
+        Reason.FAILED_RESPONSE: "the response was cut off by an error and has nothing to reply to",
         Reason.NOT_SHOWN: "its role is never shown to a model",
     }
 )

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 TRUNCATED = "[...earlier content truncated...]"
-"""The mark before the end of a text whose beginning is left out (source document 000)."""
+"""The mark before the end of a text whose beginning is left out; LLLM writes the same."""
 
 _LINE = 160
 """Characters of a line that a placeholder quotes."""
@@ -70,7 +70,7 @@ def head_only(handle: Handle | None, text: str, keep: int) -> str:
 
 
 def tail_only(handle: Handle | None, text: str, keep: int) -> str:
-    """Return the last `keep` characters of a text, after the mark of source document 000."""
+    """Return the last `keep` characters of a text, after `TRUNCATED`."""
     gone = f"{TRUNCATED} [{len(text) - keep:,} of {len(text):,} characters left out{_recall(handle)}]"
     return f"{gone}\n{text[len(text) - keep :]}" if keep > 0 else gone
 

@@ -1,7 +1,7 @@
 """The record: the text that code writes, from structured data only, where exchanges are left out.
 
 It lists, each with its handle: the human's messages, word for word; files, with the last action on each; the last commands, with their declared exit status;
-the newest plan; and how to recall the rest. It quotes the newest summary that leaves, for which nothing else would stand. What an earlier compaction left
+the newest plan; and how to recall the rest. It quotes the newest summary that leaves, for which nothing else would be left. What an earlier compaction left
 out is read from the log again, so that no record is made of a record.
 """
 
@@ -25,7 +25,7 @@ from palaver.view import Exchange, Insert
 __all__ = ["HUMAN_SHARE", "note", "record"]
 
 HUMAN_SHARE = 4
-"""The human's messages have a quarter of the target (DESIGN 5.2)."""
+"""The human's messages have a quarter of the target: they say what is wanted, and little else may be lost for them."""
 
 _LONGEST_SHARE = 4
 """One message of the human has at most a quarter of that; a longer one is shortened in the middle."""
@@ -46,7 +46,7 @@ _PARTS = 16
 """Parts of the log that the first line names, the newest; the view's omissions have a handle for each."""
 
 _LISTED = 200
-"""Messages of the human that are listed by handle beside the quoted ones, the newest; the range in the first line covers the others."""
+"""Messages of the human that are listed by handle after the quoted ones, the newest; the range in the first line covers the others."""
 
 
 def note(layout: Layout) -> Insert:

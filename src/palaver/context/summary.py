@@ -1,4 +1,4 @@
-"""Summaries: a model's text beside the record. Optional and additive.
+"""Summaries: a model's text before the record. Optional and additive.
 
 A request covers the exchanges that leave and were never summarised, and the running summary. When the answer fails, the view has the record alone and the
 span stays due. The sources of the running summary show what was summarised, so nothing has to be remembered. A summary is data: it speaks as `summary`, with
@@ -51,7 +51,7 @@ HEADINGS: Mapping[str, str] = MappingProxyType(
         "Next Steps": "What remains to be done to complete the task.",
     }
 )
-"""The sections of a summary, and what belongs in each (source document 004, change 5)."""
+"""The sections of a summary, and what belongs in each."""
 
 _READ = 100_000
 """What a summarizer reads at once where nobody says: less than the window of any model in use."""

@@ -59,7 +59,7 @@ def effect(tool: str, arguments: Mapping[str, object], declared: ToolSpec | None
     Args:
         tool: The tool's name. The name of its server before it, case and punctuation do not matter.
         arguments: The call's arguments.
-        declared: The tool's declaration, whose `reads` and `writes` name the arguments that hold paths.
+        declared: The tool's declaration, whose `reads` and `writes` name the arguments that are paths.
     """
     if declared is not None and (declared.reads or declared.writes):
         return Effect(tuple(_texts(arguments, declared.reads or ())), tuple(_texts(arguments, declared.writes or ())))

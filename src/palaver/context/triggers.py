@@ -75,7 +75,7 @@ class Overflow:
 
 @dataclass(frozen=True, slots=True)
 class EventCount:
-    """Fires when the view has more messages than a limit (source document 004: OpenHands condenses at 120 events).
+    """Fires when the view has more messages than a limit. OpenHands condenses at 120 events.
 
     Attributes:
         limit: The limit; one message more fires.
@@ -95,7 +95,7 @@ class EventCount:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Fires when the next request exceeds a share of the model's window or a number of tokens (source document 004: ratio 0.8).
+    """Fires when the next request exceeds a share of the model's window or a number of tokens.
 
     Attributes:
         share: The share of the window; it does not count where the window is unknown.

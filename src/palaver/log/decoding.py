@@ -97,7 +97,9 @@ def _every(rows: Iterable[_Row], span: Span, lost: Callable[[int], _Row]) -> Ite
 
 
 def _lost(seq: int) -> Header:
-    return NOTHING._replace(seq=seq, kind="message", role="user", speaker="harness", blocks="t", continues="message")
+    return NOTHING._replace(
+        seq=seq, kind="message", role="user", speaker="harness", blocks="t", continues="message"
+    )  # it counts as no message of its own
 
 
 def entry_at(reader: Reader, handle: Handle) -> Entry:

@@ -227,7 +227,7 @@ class BranchSummary(Entry):
 
 
 class Custom(Entry):
-    """A record of an extension, or of an importer for what no other kind holds. No model sees it."""
+    """A record of an extension, or of an importer for what has no kind of its own. No model sees it."""
 
     kind: Literal["custom"] = "custom"
     custom_type: str

@@ -1,7 +1,7 @@
 """Tombstones: what replaces an erased entry, so that everything around it stays readable and valid.
 
 A tombstone keeps the kind, the role, the place, and the ids of calls and of the response: no count, fork, cut or request changes its form. Every word
-is gone, and so is what only tells of words: names of senders, metadata, all of a provider's record but its numbers.
+is gone, and so is what only says something about words: names of senders, metadata, all of a provider's record but its numbers.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def originals(metadata: Mapping[str, Any]) -> Iterator[Handle]:
 
 
 def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | None:
-    """Return the entry that tells a dialog which of its entries were erased; None when no view, recorded call or memory depends on them.
+    """Return the entry that records in a dialog which of its entries were erased; None when no view, recorded call or memory depends on them.
 
     It is a context edit, because that is what an erasure is to a view. Whoever keeps an older view, or something made of one, drops it.
 
@@ -104,7 +104,7 @@ def is_note(entry: Entry) -> bool:
 
 
 def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
-    """Return the number of the first entry after `at` that tells a dialog of an erasure, or None.
+    """Return the number of the first entry after `at` that records an erasure, or None.
 
     An erasure writes such an entry into every dialog that has what it took, in its own transaction.
     """

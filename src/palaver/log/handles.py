@@ -20,7 +20,7 @@ class Handle(NamedTuple):
     digits (48 bits), because every call pays for it in tokens; no two dialogs of a session share them.
 
     Attributes:
-        dialog: The dialog that owns the entry. A parsed handle may hold a prefix of the id, at least 6 digits.
+        dialog: The dialog that owns the entry. A parsed handle may have a prefix of the id, at least 6 digits.
         seq: The entry's number in that dialog, starting at 0.
         block: The block's index in the message, starting at 0, or None for the whole entry.
     """

@@ -1,4 +1,4 @@
-"""Headers: what a store keeps beside each body, so that most questions are answered without reading one; and what may follow what.
+"""Headers: what a store keeps with each body, so that most questions are answered without reading one; and what may follow what.
 
 Every store calls `next_header` inside its write transaction, so that all stores accept and refuse the same entries.
 
@@ -75,7 +75,7 @@ class Draft(NamedTuple):
 class Header(NamedTuple):
     """What is known of an entry without its body, and what is in force after it.
 
-    The newest header alone tells a writer all it needs: neither append nor open reads back through the log.
+    The newest header alone is all that a writer needs: neither append nor open reads back through the log.
 
     Attributes:
         seq: The entry's number in its dialog, starting at 0.
@@ -84,7 +84,7 @@ class Header(NamedTuple):
         open_turn: The number of the `turn_started` of the turn that is open after this entry, or -1.
         kind: The entry's kind.
         role: The role of its message, or empty.
-        number: How many messages the dialog's own entries hold up to and including this one.
+        number: How many messages the dialog's own entries have up to and including this one.
         calls: Ids of the calls that this entry makes or answers.
         open_calls: Ids of the newest response's calls that have no result yet after this entry.
         response: The id of the response that the next entry may continue, or empty. For an entry of a response it is that response's id.
@@ -216,7 +216,7 @@ class KindRule(NamedTuple):
 
     Attributes:
         turn: Whether the entry belongs to a turn and is appended by compare-and-swap on the turn head.
-        beside: Whether the entry may be added beside a turn without moving the turn head.
+        beside: Whether the entry may be added between the entries of a turn without moving the turn head.
         searched: Whether its text is in the full-text index.
         holds: What stays in force after the entry: `newest` (until the next one of the kind), `all` (each by itself), or empty (nothing).
         places: Whether it names other entries.
@@ -282,14 +282,14 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
     Args:
         draft: The entry to be written.
         last: The dialog's newest header, or `NOTHING`.
-        turn: Whether it is appended as part of a turn, not added beside one.
+        turn: Whether it is appended as part of a turn, not added between its entries.
 
     Raises:
         InvalidInput: The kind may not be written this way, or the dialog lacks what it needs.
     """
     law = rule(draft.kind)
     if turn and not law.turn:
-        raise InvalidInput(f"A {draft.kind} entry stands beside turns: use annotate().")
+        raise InvalidInput(f"A {draft.kind} entry belongs to no turn: use annotate().")
     if not turn and not law.beside:
         raise InvalidInput(f"A {draft.kind} entry belongs to a turn: use append().")
     if law.needs and _lacks(law.needs, draft, last):
@@ -305,6 +305,7 @@ def _continues(draft: Draft, last: Header) -> str:
     """
     if draft.response:
         return "message" if draft.response == last.response else ""
+    # an answer between them is a request that was sent: what follows it is another response
     unanswered = last.open_calls and last.kind == "message" and last.role in SAID
     return "calls" if draft.opens and unanswered else ""
 
@@ -333,7 +334,7 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
     Args:
         draft: The entry to be written.
         last: The dialog's newest header, or `NOTHING`.
-        turn: Whether it is appended as part of a turn, not added beside one.
+        turn: Whether it is appended as part of a turn, not added between its entries.
         judged: Whether to `check` it; False for an entry that was checked where it was first written.
 
     Raises:

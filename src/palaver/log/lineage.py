@@ -1,4 +1,4 @@
-"""The tree: which entries a dialog holds, its own and those that it shares with its ancestors."""
+"""The tree: which entries a dialog has, its own and those that it shares with its ancestors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Node:
         split_point: How many messages it kept from its parent, or None for a root.
         last_n: How many trailing messages the fork asked for, or None for a root.
         first_k: How many leading messages the fork asked for, or None for a root.
-        inherited: How many messages the ranges hold.
+        inherited: How many messages the ranges have.
         created_at: When it was created, in seconds since 1970-01-01 UTC.
         relation: What it is to its parent: `root`, `fork`, `rewind`, `subagent`, `rewrite`, `repair`.
         metadata: What its creator keeps with it; JSON values.
@@ -62,7 +62,7 @@ def child_of(  # noqa: PLR0913 - the fields of a node, by keyword
     Args:
         parent: The node of its parent.
         ranges: The entries that it shares.
-        kept: How many messages they hold.
+        kept: How many messages they have.
         relation: What it is to its parent.
         owner: The agent that owns it; empty for the parent's.
         window: The `last_n` and `first_k` that a fork asked for; None for all that it shares.
@@ -86,7 +86,7 @@ def child_of(  # noqa: PLR0913 - the fields of a node, by keyword
 
 
 class Reader(Protocol):
-    """What reading a log needs. Stores are readers, and so is anything that holds entries in memory."""
+    """What reading a log needs. Stores are readers, and so is anything that keeps entries in memory."""
 
     def node(self, dialog_id: DialogId) -> Node:
         """Return a dialog's node.
@@ -132,7 +132,7 @@ class Reader(Protocol):
 
 
 def lineage(node: Node, length: int) -> tuple[Span, ...]:
-    """Return the spans that a dialog with `length` own entries holds, oldest first, without empty ones."""
+    """Return the spans that a dialog with `length` own entries consists of, oldest first, without empty ones."""
     own = Span(node.dialog_id, 0, length)
     return tuple(span for span in (*node.ranges, own) if len(span))
 

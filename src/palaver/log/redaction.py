@@ -39,7 +39,7 @@ class Redacted(NamedTuple):
 class Redactor(Protocol):
     """Finds secrets in texts.
 
-    Laws: it is pure, its output holds nothing that it would find again, and it takes time linear in the text.
+    Laws: it is pure, its output contains nothing that it would find again, and it takes time linear in the text.
     """
 
     def redact(self, text: str, name: str = "") -> Redacted:
@@ -75,20 +75,20 @@ class PatternRedactor:
                 break
         return Redacted(text, tuple(kind for kind, _ in found), tuple(beginning for _, beginning in found))
 
-    def _pass(self, text: str, found: list[tuple[str, str]]) -> str:
+    def _pass(self, text: str, secrets: list[tuple[str, str]]) -> str:
         low = text.lower()
         for pattern in self.patterns:
             if any(word in low for word in pattern.words):
-                text = re.sub(pattern.regex, partial(self._taken, pattern, found), text)
+                text = re.sub(pattern.regex, partial(self._taken, pattern, secrets), text)
         return text
 
-    def _taken(self, pattern: Pattern, found: list[tuple[str, str]], match: Match[str]) -> str:
+    def _taken(self, pattern: Pattern, secrets: list[tuple[str, str]], match: Match[str]) -> str:
         whole = match.group()
         named = "secret" in match.re.groupindex
         secret = match["secret"] if named else whole
         if is_placeholder(secret) or (pattern.entropy and entropy(secret) < pattern.entropy):
             return whole
-        found.append((pattern.kind, _beginning(secret)))
+        secrets.append((pattern.kind, _beginning(secret)))
         placeholder = f"[redacted:{pattern.kind}]"
         if not named:
             return placeholder

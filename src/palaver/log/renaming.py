@@ -1,6 +1,6 @@
 """Renaming: an entry as it is in a copy of its session, whose dialogs have other ids.
 
-Only fields that hold an id are renamed. Texts stay as they are: handles printed in them have the first digits of an id, which a copy keeps.
+Only fields whose value is an id are renamed. Texts stay as they are: handles printed in them have the first digits of an id, which a copy keeps.
 """
 
 from __future__ import annotations

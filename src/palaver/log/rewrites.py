@@ -18,7 +18,7 @@ REWRITE = "rewrite"
 
 
 class Repeats:
-    """The messages that a dialog of a rewritten file may repeat: those that the dialogs it replaces hold, and that it does not share.
+    """The messages that a dialog of a rewritten file may repeat: those of the dialogs it replaces that it does not share.
 
     A message is recognized by its role, time and calls, because a rewritten file may have it at another place or with edited text. Where no
     time is recorded, it is recognized by its content.
@@ -65,13 +65,13 @@ def _replaced(reader: Reader, node: Node) -> Iterator[Node]:
 
 def repeated(reader: Reader, node: Node) -> frozenset[int]:
     """Return the numbers of the own entries with which a dialog begins to repeat a message."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     if node.relation == REWRITE:
         repeats = Repeats(reader, node)
         for header in every_header(reader, Span(node.dialog_id, 0, reader.last(node.dialog_id).seq + 1)):
             if repeats.repeats(node.dialog_id, header) and header.begins:
-                found.add(header.seq)
-    return frozenset(found)
+                numbers.add(header.seq)
+    return frozenset(numbers)
 
 
 def count_messages(reader: Reader, nodes: Iterable[Node]) -> int:

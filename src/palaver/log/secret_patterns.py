@@ -30,7 +30,7 @@ class Pattern(NamedTuple):
 
     Attributes:
         kind: Its name, as the placeholder shows it.
-        words: Words in lower case; the pattern is tried only on texts that hold one of them.
+        words: Words in lower case; the pattern is tried only on texts that contain one of them.
         regex: The expression, compiled on first use. Its group `secret` is the secret, or all of it when there is no such group.
         entropy: The least Shannon entropy of the secret, in bits a character; 0 when its form is enough.
     """
@@ -42,7 +42,7 @@ class Pattern(NamedTuple):
 
 
 def _token(kind: str, words: str, form: str) -> Pattern:
-    """Return the pattern of a token that stands alone, with the rest of its run."""
+    """Return the pattern of a token that is a word of its own, with the rest of its run."""
     return Pattern(kind, tuple(words.split()), _ALONE + form + _REST)
 
 
@@ -146,5 +146,5 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value stands for a secret: a placeholder, a variable, asterisks."""
+    """Return whether a value is in place of a secret: a placeholder, a variable, asterisks."""
     return _PLACEHOLDER.fullmatch(value.strip()) is not None

@@ -13,7 +13,7 @@ from palaver.messages import freeze
 from palaver.messages.value import Stored
 
 JsonValue: TypeAlias = Annotated[Any, AfterValidator(freeze)]
-"""A value that JSON can hold, read-only. Entries keep what other programs recorded, whatever its shape."""
+"""A value that JSON can write, read-only. Entries keep what other programs recorded, whatever its shape."""
 
 
 class LogValue(Stored):
@@ -167,7 +167,7 @@ class Omitted(LogValue):
         target: The block left out, or None.
         reason: Why, a word of `palaver.view.Reason`.
         by: The policy that decided it, or `palaver` for the fold.
-        messages: How many messages it held.
+        messages: How many messages it had.
         size: Its size in bytes of its recorded form.
     """
 

@@ -59,11 +59,13 @@ def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
     for exchange in view.exchanges:
         if exchange.first is None:
             waiting.extend(map(_derived, exchange.blocks()))
-        elif waiting:
+        elif (
+            waiting
+        ):  # a text belongs before the exchange that follows it, because only entries have a place in the log
             before.setdefault(exchange.first, []).extend(waiting)
             waiting = []
     ranks = [_rank(exchange.first, spans) for exchange in view.exchanges if exchange.first is not None]
-    ordered = all(one <= other for one, other in pairwise(ranks))
+    ordered = all(rank <= other for rank, other in pairwise(ranks))
     yield from (_in_log_order if ordered else _in_view_order)(view, spans, before)
     yield from waiting
 
@@ -75,7 +77,7 @@ def _rank(place: Handle, spans: Sequence[Span]) -> tuple[int, int]:
 
 def _in_view_order(view: View, spans: Sequence[Span], before: dict[Handle, list[Derived]]) -> Iterator[Run | Derived]:
     """Return what the view depends on in the order of the log, then its exchanges in their own order."""
-    for span in sorted(set(view.state), key=lambda one: _rank(Handle(one.dialog, one.start), spans)):
+    for span in sorted(set(view.state), key=lambda span: _rank(Handle(span.dialog, span.start), spans)):
         yield Run.of(span)
     for exchange in view.exchanges:
         if exchange.first is not None:

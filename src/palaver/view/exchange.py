@@ -171,12 +171,13 @@ class Recorded:
 
     def _results(self, blocks: Iterable[Block], entries: Mapping[Handle, Entry]) -> Iterator[Block]:
         """Return one result for each call, in the order of the calls."""
+        # where a header is damaged, the body may have more calls than it names: they, too, need a result
         calls = [(block, block.content) for block in blocks if isinstance(block.content, ToolCallContent)]
         answers = chain(self.answers, repeat("interrupted"))
         for (block, call), answer in zip(calls, answers):  # noqa: B905 - the answers are endless
-            found = None if isinstance(answer, str) else _result(Handle(*answer[:3]), call.id, entries)
+            result = None if isinstance(answer, str) else _result(Handle(*answer[:3]), call.id, entries)
             why = answer if isinstance(answer, str) else "interrupted"
-            yield _missing(block, call, why) if found is None else found
+            yield _missing(block, call, why) if result is None else result
 
 
 SUMMARY = "summary"
@@ -186,14 +187,14 @@ SUMMARY = "summary"
 def _result(place: Handle, call_id: str, entries: Mapping[Handle, Entry]) -> Block | None:
     """Return a result's block; where the entry was damaged and its blocks have other places, the one with the id of the call."""
     entry = Handle(place.dialog, place.seq)
-    found: Block | None = None
+    other: Block | None = None
     for block in blocks_of(entry, entries[entry]):
         if isinstance(block.content, ToolResultContent):
             if block.origin == place:
                 return block
             if block.content.id == call_id:
-                found = found or block
-    return found
+                other = other or block
+    return other
 
 
 def _missing(block: Block, call: ToolCallContent, why: str) -> Block:
@@ -229,9 +230,11 @@ def blocks_of(place: Handle, entry: Entry) -> tuple[Block, ...]:
         return ()
     message: Message = entry.message
     dialog, seq, _ = place
-    found = [(index, content) for index, content in enumerate(message.contents) if letter(content) != "."]
+    saying = [(index, content) for index, content in enumerate(message.contents) if letter(content) != "."]
     blocks = []
-    for index, content in found or enumerate(message.contents):
+    for index, content in saying or enumerate(
+        message.contents
+    ):  # a turn has at least one block, even if it says nothing
         human = message.speaker is Speaker.HUMAN and isinstance(content, ToolResultContent)
         speaker = Speaker.TOOL if human else message.speaker
         blocks.append(Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=speaker.trust))

@@ -72,6 +72,7 @@ class Fold:
         state, before = self._state, self._upto
         self._state = self._view = None  # an error while reading leaves nothing half read
         follows = before.seq <= upto.seq and (self._whole or before.view_base == upto.view_base)
+        # a new compaction, an older entry or a recorded erasure changes what came before: then all is folded anew
         if state is None or not follows or not state.take_span(self._own(before.seq + 1, upto)):
             state = self._begin(upto)
         self._state, self._upto, self._view = state, upto, state.view(upto.seq)
@@ -102,16 +103,16 @@ def omitted(view: View) -> Iterator[Exchange]:
         return
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
     spans = [gone.span for gone in view.omissions if gone.span is not None and gone.reason in DECIDED]
-    for span in sorted(spans, key=lambda one: (ranks.get(one.dialog, len(ranks)), one.start), reverse=True):
+    for span in sorted(spans, key=lambda span: (ranks.get(span.dialog, len(ranks)), span.start), reverse=True):
         stop = span.stop
         while stop > span.start:
             headers: list[Header] = []
             size = _CHUNK
-            while not headers:
+            while not headers:  # no user's message in the chunk: where its first exchange begins is not known yet
                 headers = _from_first_exchange(view.reader, Span(span.dialog, max(span.start, stop - size), stop), span)
                 size *= 2
             yield from reversed(_exchanges(view.reader, span.dialog, headers))
-            stop = headers[0].seq
+            stop = headers[0].seq  # what comes before the first user's message of a chunk is read with the next one
 
 
 _OPENING = 512
@@ -121,11 +122,11 @@ _OPENING = 512
 def said_by_human(reader: Reader, spans: Iterable[Span]) -> Iterator[Exchange]:
     """Return the messages of the human among the first entries of some spans, oldest first, from headers that are read as they are asked for."""
     for dialog, header in islice(
-        ((span.dialog, each) for span in spans for each in every_header(reader, span)), _OPENING
+        ((span.dialog, header) for span in spans for header in every_header(reader, span)), _OPENING
     ):
         if header.kind == "message" and header.role == Role.USER:
             said = _exchanges(reader, dialog, [header])
-            yield from (each for each in said if each.speaker is Speaker.HUMAN)
+            yield from (exchange for exchange in said if exchange.speaker is Speaker.HUMAN)
 
 
 def _from_first_exchange(reader: Reader, part: Span, span: Span) -> list[Header]:

@@ -28,7 +28,7 @@ __all__ = ["CALL_VERSION", "Manifest", "changed", "manifest", "patched", "rename
 _T = TypeVar("_T")
 
 CALL_VERSION = 1
-"""The version of the record of a call, which holds a manifest or a difference to one."""
+"""The version of the record of a call, which has a manifest or a difference to one."""
 
 Manifest: TypeAlias = dict[str, Any]
 """A manifest as JSON values, with these keys:

@@ -144,7 +144,7 @@ class Pairing:
         if response is None or not part:
             self.finish(live=False)
             response = self.response = Response(len(self.exchanges), inherited)
-            self.exchanges.append(_COMING)
+            self.exchanges.append(_COMING)  # what comes between its fragments is shown after it
         response.count(dialog, header, 0 if part else 1)
         response.speak(dialog, header)
         self._grown = True
@@ -188,9 +188,10 @@ class Pairing:
                 continue
             call, place = next(calls, ""), Handle(dialog, header.seq, index)
             waiting = calling.get(call)
-            if place in self.blocks:
+            if place in self.blocks:  # a checkpoint left it out
                 aside.append(index)
             elif response is not None and waiting is not None and place not in self.apart:
+                # an empty list: the call was made here and has its result already
                 aside.append(index)
                 if waiting:
                     response.results[waiting.pop(0)] = (dialog, header.seq, index, size)

@@ -296,7 +296,7 @@ def _leaving(
                 blocks += _blocks(exchange, standing, reason, policy, counted=bool(own))
         for dialog, start, end in own:
             runs.append(_Run(dialog, start, end, reason, policy, messages, size))
-            messages = size = 0
+            messages = size = 0  # counted with its first run
     return runs, blocks
 
 
@@ -341,6 +341,7 @@ def _blocks(
 
 def _joined(runs: list[_Run], ranks: Mapping[DialogId, int], standing: _Entries, holes: tuple[Span, ...]) -> list[_Run]:
     """Return runs in the order of the log, neighbours joined."""
+    # the dialog's own entries come after those that it shares
     runs.sort(key=lambda run: (ranks.get(run.dialog, len(ranks)), run.start))
     joined: list[_Run] = []
     for run in runs:
@@ -367,10 +368,10 @@ def _neighbours(last: _Run, run: _Run, standing: _Entries, holes: tuple[Span, ..
 def _outside(gone: Iterable[Omission], joined: list[_Run], ranks: Mapping[DialogId, int]) -> Iterator[Omission]:
     """Return omissions without the empty messages that lie within runs that leave."""
     starts = [(ranks.get(run.dialog, len(ranks)), run.start) for run in joined]
-    for each in gone:
-        if each.reason is Reason.EMPTY and each.span is not None:
-            span = each.span
+    for omission in gone:
+        if omission.reason is Reason.EMPTY and omission.span is not None:
+            span = omission.span
             place = bisect_right(starts, (ranks.get(span.dialog, len(ranks)), span.start)) - 1
             if place >= 0 and joined[place].dialog == span.dialog and span.start < joined[place].stop:
                 continue
-        yield each
+        yield omission

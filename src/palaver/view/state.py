@@ -62,7 +62,7 @@ class BlockMarks:
         """Show blocks in another form."""
         for edit in edits:
             target = edit.target.handle
-            if edit.reason == Reason.UNPAIRED:
+            if edit.reason == Reason.UNPAIRED:  # the fold shows it as text again: only that it does is recorded
                 self.apart.add(target)
                 continue
             self._touch(target)
@@ -107,16 +107,16 @@ class BlockMarks:
 
     def changes(self, entries: Iterable[Handle]) -> Mapping[Handle, BlockChange]:
         """Return the changes of the blocks of entries. A quarantine wins over an edit, which may show just what was refused."""
-        found: dict[Handle, BlockChange] = {}
+        changes: dict[Handle, BlockChange] = {}
         for entry in entries:
             for target in self._targets.get((entry.dialog, entry.seq), ()):
                 if self._holds("quarantine", target):
-                    found[target] = QUARANTINE
+                    changes[target] = QUARANTINE
                 elif target in self.removed:
-                    found[target] = BlockChange(self.removed[target].reason)
+                    changes[target] = BlockChange(self.removed[target].reason)
                 elif target in self.edits:
-                    found[target] = self.edits[target]
-        return found or NO_CHANGES
+                    changes[target] = self.edits[target]
+        return changes or NO_CHANGES
 
 
 def _sections(place: Handle, entry: Instructions, *, behind: bool) -> Iterator[Block]:
@@ -171,7 +171,7 @@ class State:
     _shown: list[Exchange] = field(default_factory=list)
     _hidden: set[int] = field(default_factory=set)
     _settled: int = 0
-    _beside: tuple[Handle, ...] | None = None
+    _settings: tuple[Handle, ...] | None = None
     _replaced: tuple[Handle, ...] = ()
     _system: tuple[Block, ...] = ()
     _tools: tuple[ToolSpec, ...] = ()
@@ -201,7 +201,7 @@ class State:
             else:
                 self.take_span(Span(piece.dialog, piece.start, piece.stop), edited=True)
         self.edited, self.changed = len(self.pairing.exchanges), 0
-        if checkpoint.closed:
+        if checkpoint.closed:  # the newest response is not in the view: a late result must not go to an older one
             self.pairing.finish(live=False)
             self.pairing.response = None
 
@@ -224,7 +224,7 @@ class State:
                 self.edited, self.changed = len(self.pairing.exchanges), 0
             elif header.kind in _CHANGES:
                 self.changed = len(self.pairing.exchanges)
-        if inherited and self._windowed:
+        if inherited and self._windowed:  # the reasoning was signed with entries before it that this branch lacks
             self.changed = len(self.pairing.exchanges)
         return kept
 
@@ -296,7 +296,7 @@ class State:
 
     def view(self, at: int) -> View:
         """Return the view of the entries read so far."""
-        self._read_beside()
+        self._read_settings()
         leading = [place for place in self.leading if place not in self._replaced]
         state = (*self.in_force.values(), *leading, *self.marks.places())
         exchanges = self._exchanges()
@@ -304,7 +304,7 @@ class State:
         return View(
             dialog_id=self.node.dialog_id,
             at=at,
-            system=shown_blocks(self._system, self.marks.changes(self._beside or ())),
+            system=shown_blocks(self._system, self.marks.changes(self._settings or ())),
             tools=self._tools,
             provided=self._provided,
             exchanges=exchanges,
@@ -334,21 +334,21 @@ class State:
         """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
         plain, shown, marks = self.pairing.finish(), self._shown, self.marks
         for index in range(0 if marks.touched else min(self._settled, len(shown)), len(plain)):
-            each = plain[index]
+            exchange = plain[index]
             if index == len(shown):
-                shown.append(each)
-            elif shown[index].source is each.source and not marks.touches(each):
+                shown.append(exchange)
+            elif shown[index].source is exchange.source and not marks.touches(exchange):
                 continue
-            shown[index] = made = marks.on(each)
+            shown[index] = made = marks.on(exchange)
             self._hidden.discard(index)
             if made.changes and next(made.shown(), None) is None:
                 self._hidden.add(index)
         response = self.pairing.response
-        self._settled = len(plain) if response is None else response.index
+        self._settled = len(plain) if response is None else response.index  # the newest response may still grow
         marks.touched.clear()
         if not self._hidden:
             return tuple(shown)
-        return tuple([each for index, each in enumerate(shown) if index not in self._hidden])
+        return tuple([exchange for index, exchange in enumerate(shown) if index not in self._hidden])
 
     def _open_at(self, place: Handle) -> Collection[str]:
         """Return the calls that were open at the end of the inherited span that contains a place."""
@@ -361,12 +361,12 @@ class State:
     def _open_after(self, span: Span, seq: int) -> Collection[str]:
         return next(self.headers(Span(span.dialog, seq, seq + 1))).open_calls if seq >= 0 else ()
 
-    def _read_beside(self) -> None:
+    def _read_settings(self) -> None:
         """Read instructions, tools and model again when other entries decide them."""
         decisive = (*self.in_force.values(), *self.damaged)
         places = (*decisive, *self.leading)
-        if self._beside == places:
-            return
+        if self._settings == places:
+            return  # their bodies are the same, and the system blocks keep their identity
         entries = self.read(places)
         said = [entries[place] for place in self.in_force.values()]
         sections = [(place, entry) for place, entry in entries.items() if isinstance(entry, Instructions)]
@@ -383,7 +383,7 @@ class State:
         toolset = next((entry for entry in said if isinstance(entry, Toolset)), Toolset())
         self._tools, self._provided = toolset.tools, toolset.provided or EMPTY
         self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
-        self._beside = places
+        self._settings = places
 
 
 _MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})

@@ -103,21 +103,22 @@ class Columns:
         size, messages, dialog = self.sizes[-1], self.messages[-1], self.parts[-1][1][0] if self.parts else ""
         known = len(self.sizes) - 1
         end = _end(exchanges[known - 1]) if 0 < known < len(exchanges) else None
-        for index, each in enumerate(exchanges[known:stop], start=known):
-            self.sizes.append(size := size + (0 if each.derived else each.size))
-            self.messages.append(messages := messages + each.messages)
-            if each.speaker is Speaker.HUMAN:
-                if each.role is Role.USER and not each.derived:
+        for index, exchange in enumerate(exchanges[known:stop], start=known):
+            self.sizes.append(size := size + (0 if exchange.derived else exchange.size))
+            self.messages.append(messages := messages + exchange.messages)
+            if exchange.speaker is Speaker.HUMAN:
+                if exchange.role is Role.USER and not exchange.derived:
                     self.humans.append(index)
-            elif each.speaker is Speaker.SUMMARY and (each.derived == "summary" or each.source.runs):
+            elif exchange.speaker is Speaker.SUMMARY and (exchange.derived == "summary" or exchange.source.runs):
                 self.summaries.append(index)
-            runs = each.source.runs
+            runs = exchange.source.runs
             if runs and (runs[0][0] != dialog or self.between):
                 dialog = runs[0][0]
                 part = part_of(Handle(dialog, runs[0][1]), self.between)
                 if not self.parts or self.parts[-1][1] != part:
                     self.parts.append((index, part))
-            before, end = end, _end(each)
+            before, end = end, _end(exchange)
+            # runs that a plan drops are joined over neighbours, so every place where the order breaks must be known
             if before is None or end is None or runs[0][0] != before[0] or runs[0][1] < before[2]:
                 self.breaks.append(index)
         return self
@@ -135,10 +136,10 @@ class Columns:
         )
 
 
-def _end(each: Exchange) -> tuple[DialogId, int, int] | None:
+def _end(exchange: Exchange) -> tuple[DialogId, int, int] | None:
     """Return the last run of an exchange of one dialog."""
-    runs = each.source.runs
-    return runs[-1] if runs and not each.derived and runs[0][0] == runs[-1][0] else None
+    runs = exchange.source.runs
+    return runs[-1] if runs and not exchange.derived and runs[0][0] == runs[-1][0] else None
 
 
 _CHUNK = 512
@@ -269,7 +270,9 @@ class View:
     def _protected(self) -> frozenset[int]:
         keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
         newest, answered = self._newest(Role.USER), self._newest(Role.ASSISTANT)
-        if newest is not None and (answered is None or answered < newest):
+        if newest is not None and (
+            answered is None or answered < newest
+        ):  # a program's message waits for an answer, too
             keep.add(newest)
         user = self.newest_user()
         return frozenset(keep if user is None else {*keep, user})

@@ -31,7 +31,7 @@ _PERSISTED, _PREVIEW = 50_000, 2_048
 class ClaudeCode(Preset):
     """Preview huge outputs at once; near the limit clear all but the newest results; else compact everything.
 
-    Source: public descriptions (reference/compaction.md 2.3), such as
+    Source: public descriptions, such as
     https://zhanghandong.github.io/harness-engineering-from-cc-to-ai-coding/en/part3/ch09.html. The limit is the window less min(longest answer, 20,000) less 13,000
     (167,000 of 200,000). Outputs over 50,000 characters: 2 KB and the handle, Read exempt. Clearing leaves the newest 5 results of its own tools. An agent reads
     the newest 5 files again after a compaction. Clearing after an hour without a call needs a clock: use the trigger `Idle(3600)`.

@@ -1,4 +1,4 @@
-"""palaver's other own policies: `fold`, `offload`, `default` (source document 000), `full`; and `lllm`, the original of `default`."""
+"""palaver's other own policies: `fold`, `offload`, `default`, `full`; and `lllm`, the original of `default`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoldContextManager(Preset):
 class OffloadContextManager(Preset):
     """Set old outputs aside; else drop the oldest exchanges.
 
-    Source: source document 004, change 4: outputs of more than `compaction_token_threshold` tokens become references.
+    Outputs of more than `compaction_token_threshold` tokens become references.
 
     Attributes:
         threshold: Outputs of more tokens are set aside.
@@ -65,7 +65,7 @@ REFERENCE: Words = partial(reference, lines=3)
 class DefaultContextManager(Preset):
     """Keep the newest messages and drop the oldest. Of the message at the border the newest part stays.
 
-    Source: source document 000, and Productive-Superintelligence/lllm, lllm/core/dialog.py, DefaultContextManager.
+    Source: Productive-Superintelligence/lllm, lllm/core/dialog.py, DefaultContextManager.
 
     Attributes:
         SAFETY_BUFFER: Tokens kept free for what counting gets wrong; on a small window, at most a third of it.
