@@ -105,7 +105,7 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for item in without_losses(_items(member), []):
+    for item in without_losses(_items(member), []):  # the first pass reported them
         yield from guarded(item.place, reading.read(item))
     yield from reading.skipped.losses(place)
 

@@ -111,7 +111,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     yield from losses
     place = member.place("whole file")
     yield no_instructions(place)
-    for item in without_losses(_items(member), []):
+    for item in without_losses(_items(member), []):  # the first pass reported them
         if item.ordinal >= 0 and not reading.stopped:
             yield from guarded(item.place, reading.read(item))
     cut = any(loss.code == "torn_tail" for loss in losses)

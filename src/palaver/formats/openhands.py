@@ -165,7 +165,7 @@ class _RunSurvey:
             if isinstance(call, Loss):
                 self.losses.append(call)
                 continue
-            if self.first is None or call.at < self.first.at:
+            if self.first is None or call.at < self.first.at:  # files of an archive are in no particular order
                 self.first = call._replace(messages=(), value={"timestamp": call.at})
             answer = _essence(call.answer) if call.answer else b""
             calls.append((call.at, member, [_essence(message) for message in call.messages], answer))

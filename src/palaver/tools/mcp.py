@@ -74,7 +74,7 @@ async def connect(server: MCP | Mapping[str, Any]) -> AsyncIterator[McpSession]:
         raise failures[0]
 
 
-class _Connection:
+class _OpenServer:
     """A client, the event that ends it, and the calls on it."""
 
     def __init__(self, client: Client) -> None:
@@ -95,7 +95,7 @@ class McpSession:
         self.server = server
         self.functions: tuple[Function, ...] = ()
         self._group = group
-        self._connection: _Connection | None = None
+        self._connection: _OpenServer | None = None
         self._connecting = anyio.Lock()
 
     async def refresh(self) -> tuple[Function, ...]:
@@ -195,7 +195,7 @@ class McpSession:
             "The next call connects again."
         )
 
-    async def _answers(self, connection: _Connection) -> bool:
+    async def _answers(self, connection: _OpenServer) -> bool:
         """Return whether a server still answers: a server may use the code of a closed connection for its own errors."""
         try:
             with anyio.fail_after(self.server.connect_timeout):
@@ -209,7 +209,7 @@ class McpSession:
 
     # --- the connection ------------------------------------------------------------------------------------------------
 
-    async def _connected(self) -> _Connection:
+    async def _connected(self) -> _OpenServer:
         """Return the connection; connect first if necessary.
 
         Raises:
@@ -217,19 +217,19 @@ class McpSession:
         """
         async with self._connecting:
             if self._connection is None:
-                made: _Connection = await self._group.start(self._keep)
+                made: _OpenServer = await self._group.start(self._keep)
                 self._connection = made
             return self._connection
 
-    async def _keep(self, *, task_status: anyio.abc.TaskStatus[_Connection]) -> None:
+    async def _keep(self, *, task_status: anyio.abc.TaskStatus[_OpenServer]) -> None:
         """Connect, and keep the connection until it is unwanted or breaks. Raises only while connecting."""
-        connection: _Connection | None = None
+        connection: _OpenServer | None = None
         with tempfile.TemporaryFile() as printed:
             try:
                 with anyio.fail_after(self.server.connect_timeout) as limit:
                     async with AsyncExitStack() as stack:
                         transport = await self._transport(printed, stack)
-                        connection = _Connection(await stack.enter_async_context(Client(transport, cache=None)))
+                        connection = _OpenServer(await stack.enter_async_context(Client(transport, cache=None)))
                         limit.deadline = math.inf  # the scope lies around what was entered and cannot end before it
                         task_status.started(connection)
                         await connection.unwanted.wait()

@@ -39,11 +39,11 @@ def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Ite
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "Codex declares its own")
     base: list[str] = []
-    told: list[str] = []
+    notices: list[str] = []
     for part in instructions(view, _RESPONSES, notes):
-        (base if _is_base(view, part) else told).append(part.text)
+        (base if _is_base(view, part) else notices).append(part.text)
     yield _line(heading.created, "session_meta", _meta(heading, "\n\n".join(base)))
-    history = [_message("developer", *told)] if told else []
+    history = [_message("developer", *notices)] if notices else []
     yield from (_line(heading.created, "response_item", item) for item in history)
     newest = max((index for index, exchange in enumerate(view.exchanges) if exchange.derived), default=-1)
     for index, (exchange, at, script) in enumerate(spelled(view, _RESPONSES, heading, load, notes)):
