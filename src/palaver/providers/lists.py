@@ -66,12 +66,12 @@ def _item(given: object, index: int) -> Item:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
     """Return a value with dicts in place of SDK objects; the same object if it has none."""
     if isinstance(value, Mapping):
-        found = {key: _plain(value[key]) for key in ("content", "tool_calls", "parts") if key in value}
-        changed = {key: plain for key, plain in found.items() if plain is not value[key]}
+        inner_values = {key: _plain(value[key]) for key in ("content", "tool_calls", "parts") if key in value}
+        changed = {key: plain for key, plain in inner_values.items() if plain is not value[key]}
         return {**value, **changed} if changed else value
     if isinstance(value, list | tuple):
         parts = [_plain(part) for part in value]
-        return value if all(part is one for part, one in zip(parts, value, strict=True)) else parts
+        return value if all(part is given for part, given in zip(parts, value, strict=True)) else parts
     dump = None if isinstance(value, Value | type) else getattr(value, "model_dump", None)
     said = dump(exclude_none=True) if callable(dump) else value
     if said is value or not isinstance(said, Mapping):
@@ -140,8 +140,8 @@ def dialect(name: object, items: Sequence[Item], tools: Sequence[Item], model: s
     usual = "anthropic" if "claude" in model.lower() else "openai-chat"
     if any(item.get("role") in ("system", "developer") for item in items):
         usual = "openai-chat"
-    found, why = (name, "") if isinstance(name, str) else next(_signs(items, tools), (usual, ""))
-    said = _dialect(found)
+    api, why = (name, "") if isinstance(name, str) else next(_signs(items, tools), (usual, ""))
+    said = _dialect(api)
     for index, item in enumerate(items):
         typed = said.items == "input" and isinstance(item.get("type"), str)
         if not typed and said.content.isdisjoint(item):
@@ -209,11 +209,11 @@ def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
 
 def _specs(tool: Item) -> Iterator[ToolSpec]:
     declared = tool.get("functionDeclarations") or tool.get("function_declarations")
-    for each in declared if isinstance(declared, list | tuple) else [tool]:
-        if not isinstance(each, Mapping):
-            raise InvalidInput(f"A tool declares {shortened(each)}, not a function.", hint=_TOOLS_WANTED)
-        inner = (each.get(key) for key in ("function", "custom"))
-        said: Item = next((found for found in inner if isinstance(found, Mapping)), each)
+    for declaration in declared if isinstance(declared, list | tuple) else [tool]:
+        if not isinstance(declaration, Mapping):
+            raise InvalidInput(f"A tool declares {shortened(declaration)}, not a function.", hint=_TOOLS_WANTED)
+        inner = (declaration.get(key) for key in ("function", "custom"))
+        said: Item = next((value for value in inner if isinstance(value, Mapping)), declaration)
         # the last is a custom tool's, which may hold a grammar
         keys = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "format")
         schema = next((said[key] for key in keys if key in said), None)

@@ -99,18 +99,23 @@ class ListWriter:
             faults = self._faults(made)
             if not faults and made:
                 grew = bool(refused) or bool(self.dialect.model_role and not made[0].exchanges)
-                items = [each.item for each in made]
+                items = [written.item for written in made]
                 return Written(items, self._beside(view), (*changes, *self._unknown_fields(made)), grew)
             progress = False
-            for place, found in faults.items():
-                each = made[place] if place >= 0 else None
-                why = f"the provider refuses it: {found[0].message}"
-                if each is not None and each.own is not None and each.own not in stripped and _removable(found):
-                    stripped[each.own] = _without(each.item, found)
-                    changes.append(Change(Handle(self.before.dialog_id, each.own), "message", How.CHANGED, why))
+            for place, objections in faults.items():
+                written = made[place] if place >= 0 else None
+                why = f"the provider refuses it: {objections[0].message}"
+                if (
+                    written is not None
+                    and written.own is not None
+                    and written.own not in stripped
+                    and _removable(objections)
+                ):
+                    stripped[written.own] = _without(written.item, objections)
+                    changes.append(Change(Handle(self.before.dialog_id, written.own), "message", How.CHANGED, why))
                     progress = True
-                elif each is not None:
-                    again = [index for index in each.exchanges if index not in refused]
+                elif written is not None:
+                    again = [index for index in written.exchanges if index not in refused]
                     changes += [Change(view.exchanges[at].first, "message", How.CHANGED, why) for at in again]
                     refused.update(again)
                     progress = progress or bool(again)
@@ -129,11 +134,11 @@ class ListWriter:
     @cached_property
     def _whole(self) -> Mapping[int, list[Handle]]:
         """The blocks of each item that the view of the whole list shows."""
-        found: dict[int, list[Handle]] = {}
-        for block in (*self.before.system, *(each for one in self.before.exchanges for each in one.blocks())):
+        shown: dict[int, list[Handle]] = {}
+        for block in (*self.before.system, *(each for exchange in self.before.exchanges for each in exchange.blocks())):
             if block.origin is not None and block.origin.dialog == self.before.dialog_id:
-                found.setdefault(block.origin.seq, []).append(block.origin)
-        return found
+                shown.setdefault(block.origin.seq, []).append(block.origin)
+        return shown
 
     def _key(self, piece: _ShownBlock, refused: Collection[int]) -> tuple[object, ...]:
         if piece.exchange in refused:
@@ -181,13 +186,14 @@ class ListWriter:
             if piece.block.origin is not None and piece.block.origin.block is not None
         }
         places = [piece.block.origin for piece in pieces]
-        if places == self._whole[index] and all(each.reason is None for each in shown.values()):
+        if places == self._whole[index] and all(block.reason is None for block in shown.values()):
             yield _Made(item, index, exchanges)
         elif pieces[0].side == "user" and message.role is Role.TOOL:  # a result that has lost its call
-            yield from (_Made(self.dialect.say(text_of(each.content)), None, exchanges) for each in shown.values())
+            yield from (_Made(self.dialect.say(text_of(block.content)), None, exchanges) for block in shown.values())
         else:
             contents = {
-                place: message.contents[place] if each.reason is None else each.content for place, each in shown.items()
+                place: message.contents[place] if block.reason is None else block.content
+                for place, block in shown.items()
             }
             patched = self.dialect.patch(item, message, contents)
             if patched is not None:
@@ -195,15 +201,15 @@ class ListWriter:
 
     def _unlinked(self, made: Sequence[_Made], view: View) -> Iterator[_Made]:
         """Loosen items of the model from what is left out of their response."""
-        own = {each.own for each in made}
-        for each in made:
-            responses = (view.exchanges[index] for index in each.exchanges)
-            if each.own is not None and any(self._parted(exchange, own) for exchange in responses):
-                item = self.dialect.unlink(each.item) if self.dialect.by_model(each.item) else each.item
+        own = {piece.own for piece in made}
+        for piece in made:
+            responses = (view.exchanges[index] for index in piece.exchanges)
+            if piece.own is not None and any(self._parted(exchange, own) for exchange in responses):
+                item = self.dialect.unlink(piece.item) if self.dialect.by_model(piece.item) else piece.item
                 if item is not None:
-                    yield _Made(item, each.own if item is each.item else None, each.exchanges)
+                    yield _Made(item, piece.own if item is piece.item else None, piece.exchanges)
             else:
-                yield each
+                yield piece
 
     def _parted(self, exchange: Exchange, own: Collection[int | None]) -> bool:
         """Return whether a response is not shown as the caller passed it."""
@@ -245,24 +251,24 @@ class ListWriter:
         out: list[_Made] = []
         if not self.dialect.opens(made[0].item):
             out.append(_Made(self.dialect.say(from_harness("notice", BEGINS_WITH_ASSISTANT)), None, ()))
-        for each in made:
-            if out and self.dialect.by_model(out[-1].item) == self.dialect.by_model(each.item):
-                one = out.pop()
-                both = tuple(dict.fromkeys((*one.exchanges, *each.exchanges)))
-                out.append(_Made(self.dialect.join(one.item, each.item), None, both))
+        for piece in made:
+            if out and self.dialect.by_model(out[-1].item) == self.dialect.by_model(piece.item):
+                last = out.pop()
+                both = tuple(dict.fromkeys((*last.exchanges, *piece.exchanges)))
+                out.append(_Made(self.dialect.join(last.item, piece.item), None, both))
             else:
-                out.append(each)
+                out.append(piece)
         return out
 
     # --- checking and compiling -------------------------------------------------------------------------------------------
 
     def _faults(self, made: Sequence[_Made]) -> Mapping[int, list[Violation]]:
         """Return the provider's objections by index in the list; -1 for those outside its items."""
-        found: dict[int, list[Violation]] = {}
+        faults: dict[int, list[Violation]] = {}
         for place, fault in self._violations(made):
             if not (self.lenient and fault.rule is Breach.FIELD_UNKNOWN):
-                found.setdefault(place if place < len(made) else -1, []).append(fault)
-        return found
+                faults.setdefault(place if place < len(made) else -1, []).append(fault)
+        return faults
 
     def _unknown_fields(self, made: Sequence[_Made]) -> Iterator[Change]:
         """Report fields of the caller's items that OpenAI's interface does not have."""
@@ -274,7 +280,7 @@ class ListWriter:
 
     def _violations(self, made: Sequence[_Made]) -> Iterator[tuple[int, Violation]]:
         named = {"model": self.model or "any"} if self.dialect.name != "gemini" else {}
-        body = {**named, **self.dialect.beside, self.dialect.items: [each.item for each in made]}
+        body = {**named, **self.dialect.beside, self.dialect.items: [piece.item for piece in made]}
         history = bool(made) and self.dialect.by_model(made[-1].item)
         for fault in validate(body, self.profile, as_history=history):
             place = _PLACE.match(fault.path)
@@ -283,8 +289,8 @@ class ListWriter:
     def _compile(self, view: View, index: int) -> list[Item]:
         """Compile one exchange. Before an exchange of the model the wire lets the user begin."""
         exchange, edited = view.exchanges[index], int(index < view.edited)
-        one = replace(view, system=(), tools=(), exchanges=(exchange,), omissions=(), edited=edited)
-        items: list[Item] = self._request(one)[self.dialect.items]
+        alone = replace(view, system=(), tools=(), exchanges=(exchange,), omissions=(), edited=edited)
+        items: list[Item] = self._request(alone)[self.dialect.items]
         begins = (
             self.profile.turns.first
             and not self.dialect.by_model(items[0])

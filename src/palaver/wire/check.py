@@ -32,10 +32,10 @@ def validate(request: Mapping[str, object], profile: Profile, *, as_history: boo
         as_history: Whether the body is the record of a conversation. It may then end on the assistant's words, even if the provider refuses such a request.
     """
     subject = Subject(Spot(request), profile, as_history)
-    found = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, profile.api.shape)]
+    violations = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, profile.api.shape)]
     for check in profile.api.checks:
-        found.extend(check(subject))
-    return tuple(found)
+        violations.extend(check(subject))
+    return tuple(violations)
 
 
 # --- the body as JSON text: values that JSON has, strings that every server can read, and its size in bytes ---------------
@@ -99,5 +99,5 @@ def _string(text: str, path: Path) -> Iterator[Violation]:
     """
     if "\x00" in text:
         yield Spot(text, path).breaks(Breach.NUL, f"character {text.index(chr(0))} is NUL")
-    if not text.isascii() and (found := _SURROGATE.search(text)):
-        yield Spot(text, path).breaks(Breach.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")
+    if not text.isascii() and (surrogate := _SURROGATE.search(text)):
+        yield Spot(text, path).breaks(Breach.LONE_SURROGATE, f"character {surrogate.start()} is a lone surrogate")

@@ -24,7 +24,7 @@ from palaver.wire.head import Outline, outline, provided
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
-from palaver.wire.request import Call, Compiled, Memo, Request, Stretch
+from palaver.wire.request import Call, Compiled, Extent, Memo, Request
 from palaver.wire.script import (
     NOT_BEGUN,
     CallPart,
@@ -66,17 +66,17 @@ def compile(  # noqa: A001 - the word for it
     notes = ChangeNotes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
-    each = _Exchanges(profile, call.model, names, bool(theirs.tools), call.thinks)
-    label = (profile, call.model, tuple(names.ours.items()), each.asked, each.thinks)
-    compiled = each.compiled(view, memo.known(label) if memo else {})
+    exchanges = _Exchanges(profile, call.model, names, bool(theirs.tools), call.thinks)
+    label = (profile, call.model, tuple(names.ours.items()), exchanges.asked, exchanges.thinks)
+    compiled = exchanges.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
     plan = outline(view, profile, call, names, theirs, compiled, notes)
-    for one in compiled:
-        notes.extend(one.changes)
+    for exchange in compiled:
+        notes.extend(exchange.changes)
     head = api.head(plan)
     said = _Conversation(api.neighbours)
-    ends = _put_together(said, list(_sent(compiled, each, head, media, notes)), plan, each)
+    ends = _put_together(said, list(_sent(compiled, exchanges, head, media, notes)), plan, exchanges)
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
@@ -90,7 +90,7 @@ def compile(  # noqa: A001 - the word for it
         history=said.last == "assistant",
         view=view,
         call=call,
-        pieces=tuple(Stretch(one, *where) for one, where in zip(compiled, ends, strict=True)),
+        pieces=tuple(Extent(exchange, *where) for exchange, where in zip(compiled, ends, strict=True)),
         written=tuple(said.data),
     )
 
@@ -106,11 +106,11 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
 
 def _frozen(head: Body, field: str, said: _Conversation, notes: ChangeNotes) -> Mapping[str, Any]:
     """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
-    found: list[Replaced] = []
-    body = freeze(head, "body", found)
-    if found or said.cleaned:
+    cleaned: list[Replaced] = []
+    body = freeze(head, "body", cleaned)
+    if cleaned or said.cleaned:
         notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
-    items = [item if type(item) is FrozenDict else freeze({"": item}, "body", found)[""] for item in said.items]
+    items = [item if type(item) is FrozenDict else freeze({"": item}, "body", cleaned)[""] for item in said.items]
     return frozen_dict({**body, field: frozen_list(items)})
 
 
@@ -143,11 +143,11 @@ class _Exchanges:
         said_before = first_bound(view, self.profile)
         for index, exchange in enumerate(view.exchanges):
             edited = index < said_before
-            one = known.get(id(exchange))
-            if one is None or not one.fits(edited, taken):
-                one = self._compiled(exchange, taken, edited=edited)
-            taken |= one.ids
-            out.append(one)
+            piece = known.get(id(exchange))
+            if piece is None or not piece.fits(edited, taken):
+                piece = self._compiled(exchange, taken, edited=edited)
+            taken |= piece.ids
+            out.append(piece)
         return out
 
     def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, edited: bool) -> Compiled:
@@ -179,11 +179,11 @@ class _Exchanges:
         self, script: Sequence[Speech], notes: ChangeNotes
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
-        found: list[Replaced] = []
+        cleaned: list[Replaced] = []
         listed = [item for speech in script for item in self.profile.api.written(speech, self.profile, notes)]
         # as deep as in a body, so that nesting that is too deep there fails here, too
-        items = tuple(freeze({"": listed}, "body", found)[""])
-        return items, tuple(map(canonical_json, items)), bool(found)
+        items = tuple(freeze({"": listed}, "body", cleaned)[""])
+        return items, tuple(map(canonical_json, items)), bool(cleaned)
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------
@@ -223,15 +223,15 @@ class _Conversation:
         start, placed = len(self.items), bool(outline.call.cache_at) and outline.profile.api.finished is not None
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
             origins = [part.origin for part in sent.script[index].parts] if placed else []
-            one = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
-            if one is None:
+            joined = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
+            if joined is None:
                 self.items.append(item)
                 self.data.append(data)
                 self.origins.append(origins)
             else:
                 start -= index == 0
                 self.items[-1] = frozen_dict(
-                    {key: frozen_list(value) if isinstance(value, list) else value for key, value in one.items()}
+                    {key: frozen_list(value) if isinstance(value, list) else value for key, value in joined.items()}
                 )
                 self.data[-1] = canonical_json(self.items[-1])
                 self.origins[-1] += origins
@@ -241,34 +241,34 @@ class _Conversation:
 
 
 def _sent(
-    compiled: Sequence[Compiled], each: _Exchanges, head: Body, load: Load, notes: ChangeNotes
+    compiled: Sequence[Compiled], exchanges: _Exchanges, head: Body, load: Load, notes: ChangeNotes
 ) -> Iterator[_Sent]:
     """Return each exchange as it is sent, with the media that the whole request can have."""
-    having = [one.script for one in compiled if one.media]
+    having = [piece.script for piece in compiled if piece.media]
     placed: Iterator[Sequence[Speech]] = iter(())
     if having:
         beside = _BESIDE * (1 + sum(1 for script in having for _ in media_parts(script)))
-        said = sum(len(data) + 1 for one in compiled for data in one.data)
-        room = each.profile.request_bytes - len(canonical_json(freeze(head, "body"))) - said - beside
-        placed = iter(with_media(having, each.profile, load, max(room, 0), notes))
-    for one in compiled:
-        if one.media:
+        said = sum(len(data) + 1 for piece in compiled for data in piece.data)
+        room = exchanges.profile.request_bytes - len(canonical_json(freeze(head, "body"))) - said - beside
+        placed = iter(with_media(having, exchanges.profile, load, max(room, 0), notes))
+    for piece in compiled:
+        if piece.media:
             script = next(placed)
-            yield _Sent(script, *each.written(script, notes))
+            yield _Sent(script, *exchanges.written(script, notes))
         else:
-            yield _Sent(one.script, one.items, one.data, one.cleaned)
+            yield _Sent(piece.script, piece.items, piece.data, piece.cleaned)
 
 
 def _put_together(
-    said: _Conversation, sent: Sequence[_Sent], outline: Outline, each: _Exchanges
+    said: _Conversation, sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges
 ) -> list[tuple[int, int]]:
     """Put the exchanges together, with what must come before and after them; return where each begins and ends."""
     then = outline.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
-    opening = next((one.script[0].role for one in sent if one.script), "user" if following else "")
+    opening = next((piece.script[0].role for piece in sent if piece.script), "user" if following else "")
     leading = list(_leading(opening, outline))
-    before, after = (_Sent(script, *each.written(script, outline.notes)) for script in (leading, following))
-    return [said.follow(one, outline) for one in (before, *sent, after)][1:-1]
+    before, after = (_Sent(script, *exchanges.written(script, outline.notes)) for script in (leading, following))
+    return [said.follow(piece, outline) for piece in (before, *sent, after)][1:-1]
 
 
 def _leading(opening: str, outline: Outline) -> Iterator[Speech]:

@@ -110,10 +110,10 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     """Decide everything but the conversation."""
     system = instructions(view, profile, notes)
     tools = tuple(_declared(view, profile, call, names, notes))
-    if profile.tools.needed and not tools and any(one.calls for one in compiled):
+    if profile.tools.needed and not tools and any(exchange.calls for exchange in compiled):
         notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
         tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
-    last = next((one.script[-1].role for one in reversed(compiled) if one.script), "")
+    last = next((exchange.script[-1].role for exchange in reversed(compiled) if exchange.script), "")
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
     choice = _choice(view, tools, call, names, notes)
@@ -223,26 +223,26 @@ def structure(
     if wanted is None:
         return None, ()
     _refuse_said_twice(call, profile)
-    rules, found = profile.answers, narrowed(wanted.schema, profile.dialect)
+    rules, narrow = profile.answers, narrowed(wanted.schema, profile.dialect)
     reasons = {
         "this model takes no schema": not rules.native,
         "this model takes none while tools are declared": tools and not rules.beside_tools,
         "an answer with a schema cannot go on from the assistant's words": prefill and not rules.after_words,
-        found.obstacle: not rules.loose,
+        narrow.obstacle: not rules.loose,
     }
     why = next((reason for reason, holds in reasons.items() if holds), "")
     if why:
         notes.add(None, "answer schema", How.CHANGED, f"the instructions ask for it in words: {why}")
         return None, (TextPart(answer_as(canonical_json(wanted.schema).decode())),)
-    if rules.loose and (found.obstacle or not wanted.strict):
+    if rules.loose and (narrow.obstacle or not wanted.strict):
         if wanted.strict:
-            notes.add(None, "answer schema", How.CHANGED, f"answers are not held to it, because {found.obstacle}")
+            notes.add(None, "answer schema", How.CHANGED, f"answers are not held to it, because {narrow.obstacle}")
         return Structure(wanted.name, wanted.description, thaw(wanted.schema), strict=False), ()
-    for place in found.told:
+    for place in narrow.told:
         notes.add(None, "answer schema", How.CHANGED, f"without {place}: the description says it")
-    for place in found.required:
+    for place in narrow.required:
         notes.add(None, "answer schema", How.CHANGED, f"{place} is asked for, and could be left out")
-    return Structure(wanted.name, wanted.description, found.schema, strict=True), ()
+    return Structure(wanted.name, wanted.description, narrow.schema, strict=True), ()
 
 
 def _refuse_said_twice(call: Call, profile: Profile) -> None:

@@ -80,7 +80,7 @@ def paired(
         notes: The changes so far.
         taken: The ids so far; those of the exchange are added. No two calls of a request share one, which every provider accepts.
     """
-    pairing = _Answering(profile, names, notes, taken)
+    pairing = _CallPairs(profile, names, notes, taken)
     for speech, replies in _rounds(script):
         others = replies
         if speech is not None:
@@ -94,7 +94,7 @@ def paired(
         yield from (pairing.without_results(reply) for reply in others if reply.parts)
 
 
-class _Answering:
+class _CallPairs:
     """The passage of one exchange."""
 
     def __init__(self, profile: Profile, names: Names, notes: ChangeNotes, taken: Taken) -> None:

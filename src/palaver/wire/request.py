@@ -143,7 +143,7 @@ class Memo:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Extent:
     """The place of a compiled exchange in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
 
     compiled: Compiled
@@ -176,7 +176,7 @@ class Request(Mapping[str, Any]):
     history: bool = False
     view: View | None = field(default=None, repr=False, compare=False)
     call: Call | None = field(default=None, repr=False, compare=False)
-    pieces: tuple[Stretch, ...] = field(default=(), repr=False, compare=False)
+    pieces: tuple[Extent, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
 
     @cached_property
@@ -229,16 +229,18 @@ class Request(Mapping[str, Any]):
                 which the error names.
         """
         excerpt = self._excerpt()
-        found = [] if excerpt is None else self._violations(excerpt)
-        if excerpt is None or found:
-            found = self._violations(self.body)
-        if not found:
+        violations = [] if excerpt is None else self._violations(excerpt)
+        if excerpt is None or violations:
+            violations = self._violations(self.body)
+        if not violations:
             for piece in self.pieces:
                 piece.compiled.checked = True
             return
         own = () if self.call is None else tuple(self.call.parameters)
-        named = sorted({name for name in own for each in found if re.match(rf"{re.escape(name)}\b", each.path)})
-        raise InvalidRequest(self.profile.name, found, hint=_OWN.format(", ".join(named)) if named else "")
+        named = sorted(
+            {name for name in own for violation in violations if re.match(rf"{re.escape(name)}\b", violation.path)}
+        )
+        raise InvalidRequest(self.profile.name, violations, hint=_OWN.format(", ".join(named)) if named else "")
 
     def _violations(self, body: Mapping[str, Any]) -> list[Violation]:
         prefill = self.history and self.profile.turns.assistant_last  # it is a request as it stands
@@ -252,10 +254,10 @@ class Request(Mapping[str, Any]):
         rule that the whole keeps, never the other way round: compiling counts ids, images and cache marks over the whole conversation.
         """
         pieces, items = self.pieces, self.body[self.profile.conversation]
-        new = next((index for index, each in enumerate(pieces) if not each.compiled.checked), len(pieces))
+        new = next((index for index, piece in enumerate(pieces) if not piece.compiled.checked), len(pieces))
         if (
             new == 0
-            or any(each.compiled.checked for each in pieces[new:])
+            or any(piece.compiled.checked for piece in pieces[new:])
             or len(self.data) > self.profile.request_bytes
         ):
             return None

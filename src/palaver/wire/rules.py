@@ -94,13 +94,13 @@ def _spelled(ids: Iterable[Spot]) -> list[Spot]:
 def identified(rounds: Iterable[Round], rules: Calls) -> Iterator[Violation]:
     """Check the form of every call's id, that no other call has it, and how many calls one turn has."""
     seen: set[str] = set()
-    for each in rounds:
+    for turn in rounds:
         if rules.unique == "turn":
             seen = set()
-        if rules.most is not None and len(each.calls) > rules.most:
-            message = f"{len(each.calls)} calls in one turn, {rules.most} are taken"
-            yield each.calls[rules.most].breaks(Breach.CALL_COUNT, message)
-        for call in _spelled(each.calls):
+        if rules.most is not None and len(turn.calls) > rules.most:
+            message = f"{len(turn.calls)} calls in one turn, {rules.most} are taken"
+            yield turn.calls[rules.most].breaks(Breach.CALL_COUNT, message)
+        for call in _spelled(turn.calls):
             if not rules.id.fullmatch(call.text):
                 yield call.breaks(Breach.CALL_ID, f"{show(call.text)} does not match {rules.id.pattern}")
             if call.text in seen:
@@ -115,8 +115,8 @@ def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
     """
     open_calls: list[Spot] = []
     strays: list[Spot] = []
-    for each in rounds:
-        calls, results = _spelled(each.calls), _spelled(each.results)
+    for turn in rounds:
+        calls, results = _spelled(turn.calls), _spelled(turn.results)
         known = {call.text for call in calls}
         answered = Counter[str]()
         for result in results:
@@ -142,14 +142,14 @@ def json_arguments(arguments: Iterable[Spot]) -> Iterator[Violation]:
     OpenAI itself accepts any text back; servers of its APIs parse the history and refuse every later request (vllm-project/vllm#43995, #48006,
     sgl-project/sglang#28035).
     """
-    for each in arguments:
-        if isinstance(each.value, str):
+    for text in arguments:
+        if isinstance(text.value, str):
             try:
-                read = json.loads(each.value, parse_constant=_refuse)
+                read = json.loads(text.value, parse_constant=_refuse)
             except (ValueError, RecursionError):
                 read = None
             if not isinstance(read, dict):
-                yield each.breaks(Breach.CALL_ARGUMENTS, f"expected the JSON of an object, got {show(each.value)}")
+                yield text.breaks(Breach.CALL_ARGUMENTS, f"expected the JSON of an object, got {show(text.value)}")
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -248,10 +248,10 @@ def held(schema: Spot, dialect: Dialect, name: Spot | None = None, *, strict: bo
     if faults or not strict or dialect == "gemini" or not isinstance(schema.value, Mapping):
         return
     given: Any = _plain(schema.value)
-    found = narrowed(given, dialect)
-    listed = [found.obstacle] if found.obstacle else [f"{place} is not taken" for place in found.told]
-    listed += [f"{place} must be required" for place in found.required]
-    if not listed and found.schema != given:
+    narrow = narrowed(given, dialect)
+    listed = [narrow.obstacle] if narrow.obstacle else [f"{place} is not taken" for place in narrow.told]
+    listed += [f"{place} must be required" for place in narrow.required]
+    if not listed and narrow.schema != given:
         listed = ["an object is open, or a word in it is not taken"]
     for what in listed:
         yield schema.breaks(Breach.ANSWER_SCHEMA, f"answers cannot be held to it: {what}")
@@ -298,13 +298,13 @@ def linked(
     if not isinstance(url.value, str):
         return  # a missing or mistyped field is the shape's business
     if url.text.startswith("data:"):
-        found = _DATA_URL.fullmatch(url.text)
+        match = _DATA_URL.fullmatch(url.text)
         if not data_urls:
             yield url.breaks(Breach.MEDIA_URL, "a data URL is not fetched; send its base64 as data")
-        elif found is None:
+        elif match is None:
             yield url.breaks(Breach.MEDIA_DATA, "not of the form data:TYPE;base64,DATA")
         else:
-            yield Attachment(kind, url, found["type"].lower(), found["data"])
+            yield Attachment(kind, url, match["type"].lower(), match["data"])
         return
     scheme = _SCHEME.match(url.text)
     if scheme is None or scheme["scheme"].lower() not in limits.schemes:
@@ -317,51 +317,55 @@ def linked(
 def attached(found: Iterable[Violation | Attachment], limits: MediaLimits) -> Iterator[Violation]:
     """Check every attachment of a request, and count the images; faults of addresses pass through."""
     attachments: list[Attachment] = []
-    for each in found:
-        if isinstance(each, Violation):
-            yield each
+    for attachment in found:
+        if isinstance(attachment, Violation):
+            yield attachment
         else:
-            attachments.append(each)
-    images = [each for each in attachments if each.kind == "image"]
+            attachments.append(attachment)
+    images = [attachment for attachment in attachments if attachment.kind == "image"]
     if len(images) > limits.count:
         yield images[limits.count].at.breaks(Breach.MEDIA_COUNT, f"{len(images)} images, {limits.count} are taken")
     crowded = limits.crowd is not None and len(images) > limits.crowd
     side = limits.crowd_side if crowded else limits.side
-    for each in attachments:
-        yield from _payload(each, limits, side)
+    for attachment in attachments:
+        yield from _payload(attachment, limits, side)
 
 
-def _payload(each: Attachment, limits: MediaLimits, side: int | None) -> Iterator[Violation]:
+def _payload(attachment: Attachment, limits: MediaLimits, side: int | None) -> Iterator[Violation]:
     """Check one payload's type, encoding, bytes and pixels; an address has none."""
-    if each.data is None:
+    if attachment.data is None:
         return
-    kinds = {"image": limits.images, "audio": limits.audio, "document": limits.documents}[each.kind]
-    if each.media_type not in kinds:
+    kinds = {"image": limits.images, "audio": limits.audio, "document": limits.documents}[attachment.kind]
+    if attachment.media_type not in kinds:
         taken = ", ".join(sorted(kinds)) or "none"
-        yield each.at.breaks(Breach.MEDIA_KIND, f"{show(each.media_type)} is not taken as {each.kind} ({taken})")
+        yield attachment.at.breaks(
+            Breach.MEDIA_KIND, f"{show(attachment.media_type)} is not taken as {attachment.kind} ({taken})"
+        )
         return
-    data = decode(each.data)
+    data = decode(attachment.data)
     if not data:
-        yield each.at.breaks(Breach.MEDIA_DATA, "not base64" if data is None else "no bytes")
+        yield attachment.at.breaks(Breach.MEDIA_DATA, "not base64" if data is None else "no bytes")
         return
-    if each.kind == "image":
-        if len(each.data) > limits.image_bytes:
-            size = f"{len(each.data):,} bytes in base64, {limits.image_bytes:,} are taken"
-            yield each.at.breaks(Breach.MEDIA_BYTES, size)
-        yield from _picture(each, data, side)
+    if attachment.kind == "image":
+        if len(attachment.data) > limits.image_bytes:
+            size = f"{len(attachment.data):,} bytes in base64, {limits.image_bytes:,} are taken"
+            yield attachment.at.breaks(Breach.MEDIA_BYTES, size)
+        yield from _picture(attachment, data, side)
 
 
-def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violation]:
+def _picture(attachment: Attachment, data: bytes, side: int | None) -> Iterator[Violation]:
     """Compare the bytes of an image with its declared type, and its longer side with the limit."""
-    if each.media_type not in SNIFFED:
+    if attachment.media_type not in SNIFFED:
         return
     actual = sniff(data, "image")
-    if actual != each.media_type:
-        yield each.at.breaks(Breach.MEDIA_MISMATCH, f"declared {each.media_type}, the bytes are {actual or 'no image'}")
+    if actual != attachment.media_type:
+        yield attachment.at.breaks(
+            Breach.MEDIA_MISMATCH, f"declared {attachment.media_type}, the bytes are {actual or 'no image'}"
+        )
         return
     longer = max(pixel_size(data) or (0,))
     if side is not None and longer > side:
-        yield each.at.breaks(Breach.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
+        yield attachment.at.breaks(Breach.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
 
 
 def decode(text: str) -> bytes | None:

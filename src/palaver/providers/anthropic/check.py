@@ -311,10 +311,12 @@ def _thinking_first(subject: Subject) -> Iterator[Violation]:
     if not enabled or not messages or not any(_blocks(messages[-1], "tool_result")):
         return
     said = [
-        n for n, each in enumerate(messages) if each["role"].text == "user" and not any(_blocks(each, "tool_result"))
+        n
+        for n, message in enumerate(messages)
+        if message["role"].text == "user" and not any(_blocks(message, "tool_result"))
     ]
     turn = messages[max(said, default=-1) + 1 :]
-    opening = next((each for each in turn if each["role"].text == "assistant"), None)
+    opening = next((message for message in turn if message["role"].text == "assistant"), None)
     if opening and opening["content"][0]["type"].text not in _THOUGHTS:
         why = "thinking is on: the turn must begin with a thinking block"
         yield opening["content"].breaks(Breach.THINKING_FIRST, why)
@@ -341,8 +343,8 @@ def _sampling(subject: Subject) -> Iterator[Violation]:
     body = subject.body
     given = [body[name] for name in ("temperature", "top_k", "top_p") if body[name]]
     if not subject.profile.reasoning.sampling:
-        for each in given:
-            yield each.breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
+        for parameter in given:
+            yield parameter.breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
     elif _thinks(body):  # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
         if body["temperature"].number not in (None, 1):
             yield body["temperature"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")

@@ -119,9 +119,11 @@ def _parts(subject: Subject) -> Iterator[Violation]:
         if isinstance(content["parts"].value, list | tuple) and not len(content["parts"]):
             yield content["parts"].breaks(Breach.MESSAGE_EMPTY, "the content has no parts")
         for part in content["parts"]:
-            found = [name for name in _DATA if part[name]]
-            if isinstance(part.value, Mapping) and len(found) != 1:
-                yield part.breaks(Breach.BLOCK_KIND, f"a part holds one thing, this holds {', '.join(found) or 'none'}")
+            things = [name for name in _DATA if part[name]]
+            if isinstance(part.value, Mapping) and len(things) != 1:
+                yield part.breaks(
+                    Breach.BLOCK_KIND, f"a part holds one thing, this holds {', '.join(things) or 'none'}"
+                )
             for name, role in ((_CALL, "model"), (_RESPONSE, "user")):
                 if part[name] and _role(content) != role:
                     yield part[name].breaks(Breach.BLOCK_PLACE, f"{name} is the {role}'s to say")
@@ -158,9 +160,10 @@ def _answered(made: list[Spot], responses: list[Spot]) -> Iterator[Violation]:
     if not made or not responses:
         orphan = "no call in the content before that this could answer"
         yield from (
-            each.breaks(Breach.CALL_UNANSWERED, f"no response to {show(each['name'].value)} follows") for each in made
+            place.breaks(Breach.CALL_UNANSWERED, f"no response to {show(place['name'].value)} follows")
+            for place in made
         )
-        yield from (each.breaks(Breach.RESULT_ORPHAN, orphan) for each in responses)
+        yield from (place.breaks(Breach.RESULT_ORPHAN, orphan) for place in responses)
         return
     if len(made) != len(responses):
         yield responses[-1].breaks(Breach.RESULT_COUNT, f"{len(made)} calls have {len(responses)} responses")
@@ -226,14 +229,16 @@ def _payloads(subject: Subject) -> Iterator[Violation]:
 def _toolset(subject: Subject) -> Iterator[Violation]:
     """Check declarations, calls in the history and the choice between functions."""
     body, limits = subject.body, subject.profile.tools
-    declared = [each for tool in body["tools"] for each in tool["functionDeclarations"]]
-    names = [each["name"] for each in declared]
+    declared = [declaration for tool in body["tools"] for declaration in tool["functionDeclarations"]]
+    names = [declaration["name"] for declaration in declared]
     yield from rules.defined(names, limits)
     yield from rules.called((call["name"] for call in _everywhere(body, _CALL)), limits)
-    for each in declared:
+    for declaration in declared:
         for field in ("parameters", "parametersJsonSchema"):
-            yield from rules.parameters(each[field], "gemini")
-        yield from rules.conflicting(each, ("parameters", "parametersJsonSchema"), ("response", "responseJsonSchema"))
+            yield from rules.parameters(declaration[field], "gemini")
+        yield from rules.conflicting(
+            declaration, ("parameters", "parametersJsonSchema"), ("response", "responseJsonSchema")
+        )
     config = body["toolConfig"]["functionCallingConfig"]
     yield from rules.chosen(config["allowedFunctionNames"], names)
     if config["allowedFunctionNames"] and config["mode"].text not in ("ANY", "VALIDATED"):

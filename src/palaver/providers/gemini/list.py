@@ -167,17 +167,19 @@ class _ContentReader:
         return _media(part)
 
     def _called(self, call: Item, name: str) -> str:
-        found = str(call.get("id") or self._fresh())
-        self._open.append((found, name))
-        return found
+        call_id = str(call.get("id") or self._fresh())
+        self._open.append((call_id, name))
+        return call_id
 
     def _answered(self, response: Item, name: str) -> str:
         given = response.get("id")
-        found = next((each for each in self._open if given == each[0] or (not given and name == each[1])), None)
-        if found is None:
+        call = next(
+            (waiting for waiting in self._open if given == waiting[0] or (not given and name == waiting[1])), None
+        )
+        if call is None:
             return str(given or self._fresh())
-        self._open.remove(found)
-        return found[0]
+        self._open.remove(call)
+        return call[0]
 
     def _fresh(self) -> str:
         self._made += 1

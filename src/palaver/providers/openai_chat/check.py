@@ -209,7 +209,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
         yield body["stream_options"].breaks(Breach.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     if body["top_logprobs"] and body["logprobs"].value is not True:  # «logprobs must be set to true if … used»
         yield body["top_logprobs"].breaks(Breach.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
-    texts = [*(each["content"] for each in body["messages"]), *_parts(body, "text")]
+    texts = [*(message["content"] for message in body["messages"]), *_parts(body, "text")]
     yield from json_asked(body["response_format"], texts)
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)

@@ -84,14 +84,14 @@ class OpenAIChat(Dialect):
 
 def _read(message: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
     """Read a message. A spoken answer is its transcript, or a block with the id of the recording."""
-    found = from_chat_dict(message, **fields)
+    read = from_chat_dict(message, **fields)
     audio = message.get("audio")
     spoken = audio.get("id") if isinstance(audio, Mapping) else None
-    if not isinstance(spoken, str) or not isinstance(found, AssistantMessage) or message.get("content"):
-        return found
+    if not isinstance(spoken, str) or not isinstance(read, AssistantMessage) or message.get("content"):
+        return read
     words = str(audio.get("transcript") or "") if isinstance(audio, Mapping) else ""
     said = TextContent(content=words) if words.strip() else UnknownContent(type="spoken", audio_id=spoken)
-    return found.model_copy(update={"contents": (*found.contents, said)})
+    return read.model_copy(update={"contents": (*read.contents, said)})
 
 
 DIALECT = OpenAIChat()

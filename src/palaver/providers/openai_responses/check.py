@@ -206,12 +206,14 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
     stored = any(body[name] for name in ("previous_response_id", "conversation"))
     elsewhere = stored or any(_items(body, "item_reference"))
     made = tuple(item["call_id"] for item in _items(body, *_CALLS))
-    known = {each.text for each in made}
+    known = {call_id.text for call_id in made}
     yield from rules.identified([Round(made)], subject.profile.calls)
     for call, output in zip(_CALLS, _OUTPUTS, strict=True):  # the output of a call is of its kind
         results = [item["call_id"] for item in _items(body, output)]
         calls = tuple(item["call_id"] for item in _items(body, call))
-        yield from rules.paired([Round(calls, tuple(each for each in results if each.text in known or not elsewhere))])
+        yield from rules.paired(
+            [Round(calls, tuple(call_id for call_id in results if call_id.text in known or not elsewhere))]
+        )
     yield from rules.json_arguments(item["arguments"] for item in _items(body, "function_call"))
     seen: set[str] = set()
     for item in _items(body, *_CALLS, *_OUTPUTS):
@@ -253,7 +255,11 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     for tool in own:
         yield from rules.parameters(tool["parameters"], profile.dialect, strict=tool["strict"].value is True)
     choice = body["tool_choice"]
-    listed = [each["name"] for each in (choice, *choice["tools"]) if each["type"].text in ("function", "custom")]
+    listed = [
+        choice_of["name"]
+        for choice_of in (choice, *choice["tools"])
+        if choice_of["type"].text in ("function", "custom")
+    ]
     yield from rules.chosen(listed, names)
     if choice.value == "required" and not len(body["tools"]):
         yield choice.breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
