@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from palaver.context import Composed, WorkingDialog, compose, policy
 from palaver.context.fit import LIST
-from palaver.context.meter import Meter
 from palaver.context.presets import Palaver
 from palaver.context.presets.own import DefaultContextManager
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
@@ -21,7 +20,7 @@ from palaver.testing.logs import Log, assert_closed, model, result, system, user
 from palaver.tokens import Budget
 from palaver.view import Plan, Reason, View, fold_messages
 from tests.context.logged import view_of
-from tests.context.pencil import Characters, Manager, did, talk
+from tests.context.pencil import METER, Manager, did, talk
 
 LARGE = Budget.of_input(10**6)
 
@@ -47,7 +46,7 @@ def of(messages: Sequence[Message]) -> Sequence[tuple[str, object]]:
 def run(does: Callable[[Any], Any], messages: Sequence[Message] = (), budget: Budget = LARGE, **words: Any) -> Composed:  # noqa: ANN401 - as compose
     """Compose a list by a manager."""
     view = fold_messages([*messages], LIST)
-    return compose(view, Manager(does), budget, Meter(Characters()), **words)
+    return compose(view, Manager(does), budget, METER, **words)
 
 
 CHAT = [
@@ -112,7 +111,7 @@ def test_what_a_manager_keeps_keeps_its_place_in_the_log() -> None:
     log = Log()
     log.put(system("Be brief."), user("a"), model("b"), user("c"), model("", "x"), result("x"), user("d"))
     view = view_of(log)
-    shown = compose(view, Manager(lambda dialog: dialog.fork(last_n=1, first_k=1)), LARGE, Meter(Characters())).view
+    shown = compose(view, Manager(lambda dialog: dialog.fork(last_n=1, first_k=1)), LARGE, METER).view
     assert shown.exchanges == view.exchanges[-1:]
     assert shown.system == view.system
     gone = {handle for each in shown.omissions for handle in each.handles()}
@@ -123,7 +122,7 @@ def test_what_a_manager_keeps_keeps_its_place_in_the_log() -> None:
 def test_the_same_object_may_come_back() -> None:
     """A15, R150: then the view is the very same one, and nothing is left out."""
     view = fold_messages(CHAT, LIST)
-    composed = compose(view, Manager(lambda dialog: dialog), LARGE, Meter(Characters()))
+    composed = compose(view, Manager(lambda dialog: dialog), LARGE, METER)
     assert composed.view.exchanges is view.exchanges
     assert composed.before == composed.after
 
