@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context.recall import PAGE, RECALL_TOOLS, Said, places, recalled, searched
+from palaver.context.recall import PAGE, RECALL_TOOLS, Said, recalled, searched
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
-from palaver.log import Handle, Span
+from palaver.log import Handle, Span, places
 
 ID = "3f2a91c07b5e"
 SEQS = st.integers(0, 10**6)

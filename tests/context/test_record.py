@@ -11,8 +11,7 @@ from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
-from palaver.context.recall import places
-from palaver.log import Handle
+from palaver.log import Handle, places
 from palaver.messages import (
     AssistantMessage,
     CompactionSummaryMessage,

@@ -11,6 +11,7 @@ from palaver.browsing.calls import Calls, ModelCallRow, saw
 from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
 from palaver.messages import ToolResultContent
 from palaver.session import Dialog
+from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import View, fold, held
 
 __all__ = ["PARTS", "MarksRow", "WindowRow", "in_view", "marks", "windows"]
@@ -105,8 +106,6 @@ def _sizes(view: View) -> Counter[str]:
 
 
 def _window(row: ModelCallRow, sizes: Mapping[str, int], *, compacted: bool) -> WindowRow:
-    from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies
-
     tokens = {part: round(sizes.get(part, 0) / BYTES_PER_TOKEN) for part in PARTS}
     total, read = sum(tokens.values()), row["read"]
     if total < read:

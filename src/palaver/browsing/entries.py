@@ -10,11 +10,12 @@ from typing import Any, TypedDict
 
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import DialogId
-from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, every_header
+from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, every_header, places
 from palaver.messages import Content, words_of
 from palaver.plurals import counted
 from palaver.session import Dialog, Session
 from palaver.store import Store
+from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import held
 
 __all__ = [
@@ -69,8 +70,6 @@ def length(dialog: Dialog) -> int:
 
 def entries(dialog: Dialog, start: int = 0, stop: int | None = None) -> Iterator[EntryRow]:
     """Yield the entries of a dialog, its ancestors' first, from `start` to `stop` (exclusive). Reads headers only."""
-    from palaver.context.meter import BYTES_PER_TOKEN  # noqa: PLC0415 - it loads the policies, which whole entries need not
-
     index = count(start)
     for span in spans(dialog, start, stop):
         for header in every_header(dialog.store, span):
@@ -142,8 +141,6 @@ class Original:
 
 def is_handle(text: str) -> bool:
     """Return whether a text names entries or blocks, as views print them."""
-    from palaver.context.recall import places  # noqa: PLC0415 - as above
-
     try:
         return bool(places(text))
     except InvalidInput:
@@ -157,8 +154,6 @@ def originals(store: Store, text: str) -> tuple[Original, ...]:
         InvalidInput: It is not a handle.
         NotFound: There is no such dialog, or its newest entry is older.
     """
-    from palaver.context.recall import places  # noqa: PLC0415 - as above
-
     named = places(text)
     session = Session.open(store, store.node(store.resolve(named[0].dialog)).session_id)
     handles: list[Handle] = []

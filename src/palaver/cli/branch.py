@@ -11,7 +11,8 @@ from palaver.browsing.entries import labels, pins
 from palaver.browsing.places import locate
 from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, located, opened
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, opened
 from palaver.cli.terminal import emit, paged, say
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId

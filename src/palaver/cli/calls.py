@@ -10,7 +10,8 @@ from typer import Argument, BadParameter
 
 from palaver.browsing.calls import ModelCallRow, call_at, call_row, calls
 from palaver.browsing.differences import CallsRow, calls_row
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, located
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, SessionArgument, StoreOption
 from palaver.cli.terminal import emit, money, paged, print_rows, say
 from palaver.plurals import counted
 

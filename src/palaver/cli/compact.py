@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import BadParameter, Option, confirm
 
-from palaver.cli.options import JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, located, tokens
+import palaver
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, ModelOption, SessionArgument, StoreOption, YesOption, tokens
 from palaver.cli.terminal import emit, listed, money, say
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.errors import InvalidInput
@@ -18,9 +20,6 @@ from palaver.plurals import counted
 from palaver.session.compaction import CompactionPreview
 from palaver.tokens.pricing import cost_of
 from palaver.view.blocks import REASONS
-
-if TYPE_CHECKING:
-    from palaver.agent.compacting import ModelSummarizer
 
 __all__ = ["lines_of", "run", "summarizer_of"]
 
@@ -89,17 +88,14 @@ def run(
         emit(json, {**made.to_dict(), "entry": written}, said)
 
 
-def summarizer_of(spec: str) -> ModelSummarizer:
+def summarizer_of(spec: str) -> palaver.ModelSummarizer:
     """Return what asks a model for summaries.
 
     Raises:
         InvalidInput: The text names no model.
         MissingExtra: The package of its provider is not installed.
     """
-    from palaver.agent.compacting import ModelSummarizer  # noqa: PLC0415 - as above
-    from palaver.providers import connect_model  # noqa: PLC0415 - as above
-
-    return ModelSummarizer(*connect_model(spec))
+    return palaver.ModelSummarizer(*palaver.connect_model(spec))
 
 
 def lines_of(made: CompactionPreview) -> Iterator[str]:

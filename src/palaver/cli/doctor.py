@@ -10,7 +10,8 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.options import JsonOption, StoreOption, located, opened
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed, paged, print_json, say
 from palaver.errors import StoreDamaged
@@ -20,6 +21,7 @@ from palaver.store import Store
 from palaver.transcripts import (
     DAMAGED_STORE,
     Diagnosis,
+    Importer,
     examine,
     examine_file,
     repair,
@@ -53,8 +55,6 @@ def run(
     if target is not None and Path(target).exists() and not Path(target).is_dir():
         healthy = _reported(examine_file(target), every=every, json=json)
         if mend and not healthy:
-            from palaver.transcripts import Importer  # noqa: PLC0415 - it loads what reads files
-
             with opened(store, create=True) as source:
                 for imported in Importer(source).import_path(target):
                     _mend(source, imported.session_id, None, json=json)

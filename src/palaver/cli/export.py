@@ -13,7 +13,8 @@ from typing import Annotated
 from typer import BadParameter, Option
 
 from palaver.browsing.secrets import SecretRow, secrets
-from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption, located
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import NotFound, StoreError

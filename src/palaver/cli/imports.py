@@ -15,9 +15,9 @@ from typing import Annotated, Any
 from typer import Argument, BadParameter, Option, confirm
 
 from palaver.cli.interrupts import is_interrupt
-from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened
+from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened, store_url
 from palaver.cli.outcome import Exit, tell
-from palaver.cli.terminal import complain, emit, print_json, progress, say, store_url
+from palaver.cli.terminal import complain, emit, print_json, progress, say
 from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
 from palaver.formats import ReadLimits
 from palaver.log.redaction import PatternRedactor

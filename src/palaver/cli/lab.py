@@ -18,6 +18,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, progress, say, table, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
+from palaver.explorer.page import replay_page
 from palaver.lab import (
     DEFAULT,
     SCORES,
@@ -266,8 +267,6 @@ def _tell(call: ShownCall) -> None:
 
 def _page(settings: Settings, call: ShownCall) -> Iterator[bytes]:
     """Return the page of a replayed call."""
-    from palaver.explorer.page import replay_page  # noqa: PLC0415 - only a page needs it
-
     row, step = call.row, call.step
     known: ModelCallRow = {
         "call": row.call,

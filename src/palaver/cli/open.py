@@ -11,24 +11,25 @@ from pathlib import Path, PurePath
 from shlex import quote
 from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlencode, urlsplit
 
 from typer import Argument, Option
 
+from palaver import transcripts
+from palaver.browsing.places import Location
 from palaver.cli.interrupts import interruptible
-from palaver.cli.options import JsonOption, StoreOption, located, opened
-from palaver.cli.terminal import emit, progress, store_url
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, StoreOption, opened, store_url
+from palaver.cli.terminal import emit, progress
 from palaver.errors import MissingExtra
+from palaver.explorer.api import Explored
+from palaver.explorer.seen import LastSeen
 from palaver.store import Durability, open_store
 from palaver.store.connect import data_folder
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
-
-if TYPE_CHECKING:
-    from palaver.browsing.places import Location
-    from palaver.explorer.api import Explored
 
 _WHAT = (
     "A session, one of its dialogs, an entry (a handle), the address of a screen, or a transcript, which is read and not kept. "
@@ -71,9 +72,6 @@ def _has_browser() -> bool:
 @contextmanager
 def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Explored, str]]:
     """Yield the source, and the screen to begin with."""
-    from palaver.explorer.api import Explored  # noqa: PLC0415 - it needs the extra
-    from palaver.explorer.seen import LastSeen  # noqa: PLC0415 - as above
-
     if what is not None and Path(what).is_file():
         with _imported(Path(what)) as looked_at:
             yield looked_at
@@ -106,14 +104,13 @@ def _screen(there: Location) -> str:
 @contextmanager
 def _imported(path: Path) -> Iterator[tuple[Explored, str]]:
     """Yield a store with the sessions of a transcript, and the screen to begin with; the store is deleted in the end."""
-    from palaver.explorer.api import Explored  # noqa: PLC0415 - as above
-    from palaver.transcripts import Importer  # noqa: PLC0415 - as above
-
     with _scratch() as folder:
         place = str(folder / "palaver.db")
         with closing(open_store(place, durability=Durability.NORMAL)) as store, progress(hidden=False) as advance:
             advance(f"reading {path.name}", 0, None)
-            sessions = [imported.session_id for imported in Importer(store, keep_source=False).import_path(path)]
+            sessions = [
+                imported.session_id for imported in transcripts.Importer(store, keep_source=False).import_path(path)
+            ]
         with closing(open_store(place, create=False, read_only=True)) as store:
             screen = f"/s/{sessions[0]}" if len(sessions) == 1 else "/"
             yield Explored(store=store, url=place, name=path.name, option=None), screen

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
-from palaver.cli.terminal import store_url
-from palaver.errors import InvalidInput, MissingFile, NotFound, StoreError
-from palaver.store import MemoryStore, Store, open_store
+from palaver.errors import InvalidInput, MissingFile, StoreError
+from palaver.store import Store, open_store
+from palaver.store.connect import user_store
 
-if TYPE_CHECKING:
-    from palaver.browsing.places import Location
-
-__all__ = ["located", "opened", "tokens"]  # and the options
+__all__ = ["opened", "store_url", "tokens"]  # and the options
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
@@ -48,6 +45,11 @@ EntryArgument: TypeAlias = Annotated[
 ]
 
 
+def store_url(named: str | None) -> str:
+    """Return the store to use: the one named, else the user's own."""
+    return user_store() if named is None else named
+
+
 @contextmanager
 def opened(url: str | None, *, create: bool = False, writes: bool = False, read_only: bool = False) -> Iterator[Store]:
     """Open the store that was named, and close it after.
@@ -72,36 +74,3 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False, read_
         store = open_store(name, create=False, read_only=True)
     with closing(store):
         yield store
-
-
-@contextmanager
-def located(
-    reference: str, url: str | None, *, writes: bool = False, read_only: bool = False, entries: bool = False
-) -> Iterator[Location]:
-    """Open the store and return what a text names in it; the path of a transcript is read into memory.
-
-    Args:
-        reference: As for `locate`, or a file.
-        url: The store that was named, or None.
-        writes: Whether the command changes the session: then it must be in the store, and its name must be its own.
-        read_only: Whether the command never writes.
-        entries: Whether the text may name an entry, as for `locate`.
-    """
-    from palaver.browsing.places import locate  # noqa: PLC0415 - listing sessions needs no session
-
-    if not writes and Path(reference).is_file():
-        from palaver.transcripts import Importer  # noqa: PLC0415 - few commands read files
-
-        memory = MemoryStore()
-        yield locate(memory, next(Importer(memory, keep_source=False).import_path(reference)).session_id)
-        return
-    with opened(url, writes=writes, read_only=read_only) as store:
-        try:
-            place = locate(store, reference, only=writes, entries=entries)
-        except NotFound as missing:
-            if missing.what == "session" and not writes:
-                folder = reference and Path(reference).is_dir()
-                other = "It is a folder: name a file in it." if folder else "No file has this name either."
-                missing.hint = f"{other} {missing.hint}".strip()
-            raise
-        yield place

@@ -67,9 +67,7 @@ def exit_code(error: PalaverError) -> Exit:
 def tell(error: PalaverError, *, json: bool) -> Exit:
     """Print an error, as JSON to standard output or in words to standard error, and return its exit code."""
     if json:
-        from palaver.browsing.errors import error_row  # noqa: PLC0415 - wrong words need no room but this one
-
-        print_json(error_row(error))
+        print_json(_row(error))
         return exit_code(error)
     if isinstance(error, InfeasibleBudget):
         complain(f"palaver: {error.needed:,} tokens must be sent, and the budget is {error.budget:,}:", "red")
@@ -80,3 +78,15 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
     lists = " `palaver sessions` lists them." if isinstance(error, NotFound) and error.what == "session" else ""
     complain(f"palaver: {error}{lists}", "red")
     return exit_code(error)
+
+
+def _row(error: PalaverError) -> dict[str, object]:
+    """Return an error as JSON values. An infeasible budget is an answer, not an error: only its breakdown is returned."""
+    if isinstance(error, InfeasibleBudget):
+        return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
+    # the name of a file need not be text, which JSON cannot express
+    message = str(error).encode(errors="replace").decode()
+    told: dict[str, object] = {"kind": type(error).__name__, "message": message, "hint": error.hint}
+    if isinstance(error, Ambiguous):
+        told["candidates"] = list(error.candidates)
+    return {"error": told}

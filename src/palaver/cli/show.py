@@ -11,7 +11,8 @@ from typer import Argument, Option
 
 from palaver.browsing.entries import entry_row, is_handle, length, originals, recorded, text_of, who_of
 from palaver.browsing.places import numbered
-from palaver.cli.options import JsonOption, StoreOption, located, opened
+from palaver.cli.location import located
+from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.terminal import paged, print_json, say, write
 from palaver.log import Entry, MessageEntry
 from palaver.messages import ToolCallContent

@@ -28,22 +28,11 @@ __all__ = [
     "progress",
     "say",
     "short",
-    "store_url",
     "table",
     "visible",
     "when",
     "write",
 ]
-
-# --- where things lie -----------------------------------------------------------------------------------------------------------------
-
-
-def store_url(named: str | None) -> str:
-    """Return the store to use: the one named, else the user's own."""
-    from palaver.store.connect import user_store  # noqa: PLC0415 - what needs no store starts without it
-
-    return user_store() if named is None else named
-
 
 # --- what may be shown ----------------------------------------------------------------------------------------------------------------
 

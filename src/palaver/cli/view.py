@@ -8,9 +8,11 @@ from typing import Annotated
 
 from typer import BadParameter, Option
 
+from palaver import transcripts
 from palaver.browsing.calls import ImportedCall, call_at, calls
 from palaver.browsing.seen import OmissionRow, Seen, omissions, seen, sent
-from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption, located
+from palaver.cli.location import located
+from palaver.cli.options import BudgetOption, EntryArgument, JsonOption, ModelOption, RedactOption, StoreOption
 from palaver.cli.terminal import complain, listed, paged, print_json, say, write
 from palaver.context import DEFAULT_POLICY, POLICIES
 from palaver.log.redaction import PatternRedactor
@@ -86,9 +88,7 @@ def run(
 
 def _redacted(dialog: Dialog) -> Dialog:
     """Return a copy of a dialog without keys and tokens."""
-    from palaver.transcripts import redacted_copy  # noqa: PLC0415 - it loads what reads files
-
-    copy = redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
+    copy = transcripts.redacted_copy(dialog.store, dialog.session_id, PatternRedactor())
     return Session.open(copy, dialog.session_id).dialog(dialog.dialog_id)
 
 

@@ -22,13 +22,11 @@ from palaver.messages import (
     canonical_json,
 )
 from palaver.tokens import Counter, count_block, count_tools
+from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.script import from_harness
 
 __all__ = ["Bytes", "Measure", "Meter", "Pieces", "Size", "media_in"]
-
-BYTES_PER_TOKEN = 3.6
-"""Recorded bytes for one o200k_base token, over the recorded sessions (median of sessions; `bench/` has the command)."""
 
 _WRITER = json.JSONEncoder(ensure_ascii=False)
 

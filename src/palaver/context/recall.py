@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidInput, NotFound, PalaverError
-from palaver.ids import DialogId
-from palaver.log import Handle, Span, ToolSpec
+from palaver.errors import NotFound, PalaverError
+from palaver.log import Handle, Span, ToolSpec, places
 from palaver.plurals import a_type
 
-__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "arguments_of", "places", "recalled", "searched"]
+__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "arguments_of", "recalled", "searched"]
 
 PAGE = 10_000
 """Characters of one page, where the model does not say."""
@@ -26,9 +24,6 @@ FEW = 10
 _MOST = 50
 _SNIPPET = 160
 """Characters of a hit that are shown."""
-
-_SPELLED = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seqs>\d{1,12}(?:\s*[-,]\s*\d{1,12})+)\Z")
-"""Several entries of one dialog: `3f2a91c07b5e:1,7,9` or `3f2a91c07b5e:12-40`."""
 
 
 def _spec(name: str, description: str, required: str, **properties: Mapping[str, Any]) -> ToolSpec:
@@ -85,40 +80,6 @@ class Said(NamedTuple):
     handle: Handle
     who: str
     text: str
-
-
-def places(text: str) -> tuple[Handle | Span, ...]:
-    """Read what a model writes for `handle`: handles, lists and ranges as views print them, also `A to B` and several after semicolons.
-
-    Raises:
-        InvalidInput: The text is none of these.
-    """
-    found: list[Handle | Span] = []
-    for part in filter(None, (each.strip() for each in text.split(";"))):
-        first, to, last = part.partition(" to ")
-        if to:
-            one, other = Handle.parse(first), Handle.parse(last)
-            found.append(_span(one.dialog, one.seq, other.seq))
-        elif (several := _SPELLED.match(part)) is not None:
-            found += _several(several["dialog"], several["seqs"])
-        else:
-            found.append(Handle.parse(part))
-    if not found:
-        raise InvalidInput(f"{text[:_SNIPPET]!r} names no entries.")
-    return tuple(found)
-
-
-def _several(dialog: str, seqs: str) -> Iterator[Handle | Span]:
-    for each in seqs.split(","):
-        first, dash, last = each.partition("-")
-        start = int(first)
-        place = Handle.parse(f"{dialog}:{start}")
-        yield _span(place.dialog, start, int(last)) if dash else place
-
-
-def _span(dialog: DialogId, one: int, other: int) -> Span:
-    """Return the entries from one to another, whichever is named first."""
-    return Span(dialog, min(one, other), max(one, other) + 1)
 
 
 def recalled(args: Mapping[str, Any], read: Callable[[Handle | Span], Iterable[Said]]) -> str:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, suppress
-from subprocess import PIPE
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from io import BufferedReader
+from subprocess import PIPE, Popen
+from threading import Thread
 from typing import Any
 
 import anyio
-from anyio.abc import Process
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -31,12 +32,16 @@ from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
 from palaver.session import searchable
 from palaver.store import open_store
+from palaver.tools.workers import run_in_thread
 from palaver.transcripts import redacted_copy
 
 __all__ = ["WORK", "Work", "export", "index", "main", "review", "whatif"]
 
 _STEP = 500
 """Entries that are indexed between two reports."""
+
+_PART = 1_000_000
+"""Bytes that are read together, at most."""
 
 _ERROR = b'{"error":'
 """How an error begins, and no page."""
@@ -101,7 +106,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a policy prints is not part of the answer
     asked = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    Thread(target=_end_with_parent, daemon=True).start()
     function = next(route.function for route in WORK if route.function.__name__ == asked["do"])
     try:
         for value in _values(function, asked["url"], asked["words"]):
@@ -161,24 +166,28 @@ class Work(Response):
         """Answer the request."""
         async with anyio.create_task_group() as group:
             group.start_soon(_cancel_when_left, receive, group.cancel_scope)
-            async with self._places, _answering(self._question) as process:
-                await self._sent(process, scope, receive, send)
+            async with self._places:
+                with _answering(self._question) as process:
+                    await self._sent(process, scope, receive, send)
             group.cancel_scope.cancel()
 
-    async def _sent(self, process: Process, scope: Scope, receive: Receive, send: Send) -> None:
-        assert process.stdout is not None  # noqa: S101 - a pipe
-        parts = aiter(process.stdout)
-        part = await anext(parts, b"")
+    async def _sent(self, process: Popen[bytes], scope: Scope, receive: Receive, send: Send) -> None:
+        assert isinstance(process.stdout, BufferedReader)  # noqa: S101 - a pipe
+        more = partial(run_in_thread, partial(process.stdout.read1, _PART))
+        part = await more()
         if part.startswith(_ERROR):
-            part += b"".join([more async for more in parts])
+            while rest := await more():
+                part += rest
             await Response(part, 400, media_type="application/json")(scope, receive, send)
             return
-        if part or not await process.wait():
+        if part or not await run_in_thread(process.wait):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         while part:
             await send({"type": "http.response.body", "body": part, "more_body": True})
-            part = await anext(parts, b"")
-        if code := await process.wait():  # the response is cut off, so that nobody mistakes it for a whole one
+            part = await more()
+        if code := await run_in_thread(
+            process.wait
+        ):  # the response is cut off, so that nobody mistakes it for a whole one
             raise RuntimeError(f"{self._question.decode()} ended with exit code {code}.")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -189,17 +198,17 @@ async def _cancel_when_left(receive: Receive, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-@asynccontextmanager
-async def _answering(question: bytes) -> AsyncIterator[Process]:
+@contextmanager
+def _answering(question: bytes) -> Iterator[Popen[bytes]]:
     """Start a process that answers, and kill it at the end of the block; no signal of the terminal reaches it."""
     command = [sys.executable, "-P", "-c", _PROGRAM, *map(str, sys.path)]
-    process = await anyio.open_process(command, stdin=PIPE, stdout=PIPE, stderr=None, start_new_session=True)
+    process = Popen(command, stdin=PIPE, stdout=PIPE, start_new_session=True)  # noqa: S603 - our own program
+    assert process.stdin is not None  # noqa: S101 - a pipe
     try:
-        assert process.stdin is not None  # noqa: S101 - a pipe
-        await process.stdin.send(question)
+        with suppress(BrokenPipeError):  # one that ended at once has an exit code
+            process.stdin.write(question)
+            process.stdin.flush()
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        with anyio.CancelScope(shield=True):
-            await process.aclose()
+        process.kill()
+        Thread(target=process.__exit__, args=(None, None, None), daemon=True).start()  # it may have to wait for the end

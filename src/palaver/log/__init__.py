@@ -46,7 +46,7 @@ from palaver.log.erasure import (
     originals,
     stand_in,
 )
-from palaver.log.handles import Handle, Span
+from palaver.log.handles import Handle, Span, places
 from palaver.log.headers import (
     HOLDING,
     NOTHING,
@@ -147,6 +147,7 @@ __all__ = [
     "originals",
     "part_of",
     "path_to",
+    "places",
     "renamed",
     "repeated",
     "rule",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,12 @@ from palaver.ids import DialogId
 
 _SHORT = 12
 _PATTERN = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seq>\d{1,12})(?::(?P<block>\d{1,6}))?\Z")
+
+_SEVERAL = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seqs>\d{1,12}(?:\s*[-,]\s*\d{1,12})+)\Z")
+"""Several entries of one dialog: `3f2a91c07b5e:1,7,9` or `3f2a91c07b5e:12-40`."""
+
+_SNIPPET = 160
+"""Characters of a wrong text that the error repeats."""
 
 
 class Handle(NamedTuple):
@@ -70,3 +77,36 @@ class Span:
     def __contains__(self, place: object) -> bool:
         """Return whether a handle lies in the span."""
         return isinstance(place, Handle) and place.dialog == self.dialog and self.start <= place.seq < self.stop
+
+
+def places(text: str) -> tuple[Handle | Span, ...]:
+    """Read handles, lists and ranges as views print them, also `A to B` and several after semicolons.
+
+    Raises:
+        InvalidInput: The text is none of these.
+    """
+    named: list[Handle | Span] = []
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        first, to, last = part.partition(" to ")
+        if to:
+            start, end = Handle.parse(first), Handle.parse(last)
+            named.append(_between(start.dialog, start.seq, end.seq))
+        elif (several := _SEVERAL.match(part)) is not None:
+            named += _several(several["dialog"], several["seqs"])
+        else:
+            named.append(Handle.parse(part))
+    if not named:
+        raise InvalidInput(f"{text[:_SNIPPET]!r} names no entries.")
+    return tuple(named)
+
+
+def _several(dialog: str, seqs: str) -> Iterator[Handle | Span]:
+    for piece in seqs.split(","):
+        first, dash, last = piece.partition("-")
+        start = Handle.parse(f"{dialog}:{int(first)}")
+        yield _between(start.dialog, start.seq, int(last)) if dash else start
+
+
+def _between(dialog: DialogId, first: int, last: int) -> Span:
+    """Return the entries from one to another, also where the later one is named first."""
+    return Span(dialog, min(first, last), max(first, last) + 1)

@@ -10,9 +10,8 @@ from unicodedata import category, east_asian_width
 from palaver import providers, wire
 from palaver.context import Composed, ContextManager, Policy, compose
 from palaver.context.meter import Bytes, Meter, Pieces
-from palaver.context.recall import places
 from palaver.errors import InfeasibleBudget, NotFound
-from palaver.log import Handle, Span
+from palaver.log import Handle, Span, places
 from palaver.messages import Role, Speaker, ToolCallContent, words_of
 from palaver.testing.logs import Log, assert_closed
 from palaver.tokens import FAMILIES, Budget, Counter

@@ -10,8 +10,11 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["FAMILIES", "Area", "Family", "Flat", "ImageRule", "Patches", "Tiles", "family_of"]
+__all__ = ["BYTES_PER_TOKEN", "FAMILIES", "Area", "Family", "Flat", "ImageRule", "Patches", "Tiles", "family_of"]
 
+
+BYTES_PER_TOKEN = 3.6
+"""Recorded bytes for one o200k_base token, over the recorded sessions (median of sessions; `bench/` has the command)."""
 
 # Providers charge by pixels, after scaling an image into a box of theirs. The formulas are what providers publish; where a
 # provider's bills and its pages disagree, the larger figure is used.

@@ -14,8 +14,7 @@ from palaver.cli.chat.loop import converse
 from palaver.cli.chat.screen import Screen
 from palaver.cli.chat.setup import agent_of, dialog_of, server_of, tools_of
 from palaver.cli.chat.talk import Talk
-from palaver.cli.options import BudgetOption, StoreOption
-from palaver.cli.terminal import store_url
+from palaver.cli.options import BudgetOption, StoreOption, store_url
 from palaver.store import open_store
 from palaver.store.connect import data_folder
 from palaver.store.redacting import redacting
