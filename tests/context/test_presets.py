@@ -21,9 +21,11 @@ from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands
 from palaver.errors import InvalidInput
 from palaver.messages import AssistantMessage, Message, UserMessage, words_of
+from palaver.session import Session
 from palaver.testing.logs import Log
 from palaver.tokens import Budget
 from palaver.view import View, fold, fold_messages
+from tests.agent.helper import scripted
 from tests.context.pencil import METER, compacted, composed, did, prose, shape, sizes, talk, text, work
 
 CUTTING = sorted(set(POLICIES) - {"full"})
@@ -495,6 +497,27 @@ def test_dynamiqs_configuration_has_its_names_and_defaults() -> None:
         policy({"type": "dynamiq", "config": {"enabled": True}})
     with pytest.raises(InvalidInput, match="token_budget_ratio"):
         policy({"type": "dynamiq", "token_budget_ratio": 0.5})
+
+
+def test_dynamiqs_configuration_is_a_policys() -> None:
+    """It is accepted as it is wherever a configuration is: by the registry, a dialog, `fit` and an agent."""
+    config = SummarizationConfig(enabled=True, preserve_last_messages=4)
+    assert dict(config) == {"type": "dynamiq", **asdict(config)}
+    made = policy(config, "gpt-4o")
+    assert isinstance(made, Dynamiq)
+    assert made.config == config
+    dialog = Session.create().root
+    messages = [{"role": "user", "content": f"{number}: {'long ' * 50}"} for number in range(200)]
+    dialog.append(messages)
+    off = SummarizationConfig(enabled=False)
+    assert dialog.view(off, budget=6_000, model="gpt-5") == dialog.view()
+    assert fit(messages, policy=off, budget=6_000, model="gpt-5").messages == messages
+    by_name = dialog.view("dynamiq", budget=6_000, model="gpt-5")
+    assert dialog.view(SummarizationConfig(enabled=True), budget=6_000, model="gpt-5") == by_name != dialog.view()
+    agent, provider = scripted(["done"], context_manager=off)
+    agent.receive("go")
+    agent.respond()
+    assert provider.requests
 
 
 def test_a_policy_that_is_not_enabled_does_not_act() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -92,8 +92,8 @@ _RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SummarizationConfig:
-    """The configuration of dynamiq, with its names and defaults.
+class SummarizationConfig(Mapping[str, Any]):
+    """The configuration of dynamiq, with its names and defaults. It is a mapping with `type`: pass it wherever a policy's configuration is accepted.
 
     Attributes:
         enabled: Whether the policy does anything.
@@ -122,6 +122,18 @@ class SummarizationConfig:
             InvalidInput: A ratio is out of range, or a count is negative.
         """
         require(_FIELDS, {name: getattr(self, name) for name in _FIELDS})
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a value of a configuration
+        """Return a value of the configuration, or `dynamiq` for `type`."""
+        return Dynamiq.name if name == "type" else asdict(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over `type` and the names of the fields."""
+        return iter(("type", *_FIELDS))
+
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return 1 + len(_FIELDS)
 
 
 _FIELDS: Parameters = MappingProxyType(
