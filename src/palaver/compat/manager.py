@@ -54,7 +54,6 @@ from palaver.plurals import a_type
 from palaver.prompts import Runtime
 from palaver.session import Dialog, Session
 from palaver.session.branches import account, lowest_trust, view_of
-from palaver.session.marks import labels_of
 from palaver.store.connect import StoreLike, find_session, opened_store, user_store
 from palaver.store.protocol import SessionRecord
 from palaver.transfer.copies import copy_session
@@ -385,8 +384,9 @@ class SessionManager:
             from_id: The entry where that branch leaves this one; None for the beginning.
         """
         left = None if from_id is None else self._place(from_id)
-        place = None if left is None else Place(dialog=left.dialog, seq=left.seq)
-        return self._append(BranchSummary(summary=summary, dialog=None if left is None else left.dialog, left=place))
+        if left is None:
+            return self._append(BranchSummary(summary=summary))
+        return self._append(BranchSummary(summary=summary, dialog=left.dialog, left=Place.of(left)))
 
     def append_label(self, target_id: str, label: str | None) -> str:
         """Label an entry for people, or remove the label with None, and return the id of the new entry. No model sees it.
@@ -431,14 +431,14 @@ class SessionManager:
         sources = apart(path, kept)
         branch = self.dialog.dialog_id if left is None else left.dialog
         trust = lowest_trust(view_of(self.store, branch, sources).exchanges)
-        self._move(target)
+        self._move(target)  # after reading: what was left is another dialog then
         return self._append(account(branch, last_of(common(path, kept)), summary, sources, trust))
 
     def _move(self, place: Handle | None) -> None:
         if place == self._leaf:
             return
         if place is None:
-            self.dialog = self.session.new_dialog(self.dialog.owner)
+            self.dialog = self.session.new_dialog(self.dialog.owner)  # a first entry has no ancestors to share
             return
         ranges = path_to(self.store, place)
         kept = messages_in(self.store, ranges)
@@ -472,7 +472,9 @@ class SessionManager:
         begin = min(ranks.of(place) for place in (*firsts, checkpoint[0])) if checkpoint else _BEFORE_ALL
         at = _BEFORE_ALL
         for exchange in view.exchanges:
-            at = at if exchange.first is None else ranks.of(exchange.first)
+            at = (
+                at if exchange.first is None else ranks.of(exchange.first)
+            )  # a derived text stays where the view has it
             ranked += [(at, message) for message in self._said(exchange, checkpoint)]
         custom = ((ranks.of(place), place) for place in self._custom(spans))
         ranked += [(rank, self._recorded(place)) for rank, place in custom if rank >= begin]
@@ -504,7 +506,7 @@ class SessionManager:
         if isinstance(entry, MessageEntry):
             return entry.message
         left = entry.left if isinstance(entry, BranchSummary) else None
-        from_id = _ROOT if left is None else str(Handle(left.dialog, left.seq))
+        from_id = _ROOT if left is None else str(left.handle)
         return BranchSummaryMessage(summary=text, from_id=from_id, id=str(_entry_of(block)), timestamp=entry.at)
 
     def _custom(self, spans: Sequence[Span]) -> Iterator[Handle]:
@@ -574,7 +576,7 @@ class SessionManager:
     @property
     def labels(self) -> Mapping[str, str]:
         """The labels in force in all branches, by entry id. Reads the headers of the session."""
-        return {str(place): label for place, label in labels_of(self.store, self._nodes().values()).items()}
+        return {str(place): label for place, label in self.session.labels.items()}
 
     def get_label(self, entry_id: str) -> str | None:
         """Return an entry's label, or None."""
@@ -630,7 +632,7 @@ class SessionManager:
         there, labels = made.labels, self.labels
         for entry in self.get_branch(leaf_id):
             target = copy.place(self._place(entry.id))
-            if target is not None and there.get(str(target)) != labels.get(entry.id):
+            if target is not None and there.get(str(target)) != labels.get(entry.id):  # set on another branch
                 made.append_label(str(target), labels.get(entry.id))
         return made
 

@@ -60,11 +60,27 @@ from palaver.log.headers import (
     next_header,
     rule,
 )
-from palaver.log.lineage import Node, Reader, child_of, lineage, path_to
+from palaver.log.lineage import (
+    Node,
+    Reader,
+    Stretch,
+    apart,
+    child_of,
+    clip,
+    common,
+    gaps,
+    joined,
+    last_of,
+    lineage,
+    messages_in,
+    part_of,
+    path_to,
+    stretches,
+    upto,
+)
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
-from palaver.log.spans import Stretch, apart, clip, common, gaps, joined, last_of, messages_in, part_of, stretches, upto
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [

@@ -219,7 +219,7 @@ class ArchivalMemory:
         """
         if len(query) > LONGEST:
             raise InvalidInput(f"The query has {len(query):,} characters; the maximum is {LONGEST:,}.")
-        passages = self._tagged(tags)
+        passages = self._tagged(tags)  # tags first: only these need vectors
         begin, count = max(offset, 0), max(limit, 0)
         if not passages or not query.strip() or not count:
             return ()

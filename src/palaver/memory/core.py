@@ -248,5 +248,5 @@ def _rendered(block: MemoryBlock) -> str:
     about += ['read_only="true"'] if block.read_only else []
     lines = [f"<block {' '.join(about)}>"]
     lines += [f"({_TAG.sub('&lt;', block.description)})"] if block.description else []
-    lines += [_TAG.sub("&lt;", block.value)] if block.value else []
+    lines += [_TAG.sub("&lt;", block.value)] if block.value else []  # a value must not end its block
     return "\n".join([*lines, "</block>"])

@@ -80,7 +80,7 @@ class Notebook(Generic[T]):
     def _readable(self, note: Note) -> T | None:
         try:
             return None if note.data.get("deleted") else self._read(note)
-        except (TypeError, InvalidInput):
+        except (TypeError, InvalidInput):  # another program's note
             return None
 
     def in_force(self) -> dict[str, T]:
@@ -131,7 +131,9 @@ class Notebook(Generic[T]):
         return self._written(gone).handle
 
     def _written(self, make: Callable[[dict[str, T]], Data]) -> Note:
-        with self.store.transaction(lock=f"notes {self.dialog_id}"):
+        with self.store.transaction(
+            lock=f"notes {self.dialog_id}"
+        ):  # the values in force stay so until the note is written
             entry = Custom(custom_type=self._type, data=dict(make(self.in_force())))
             header = self.store.annotate(self.dialog_id, draft(entry)[0])
         return Note(Handle(self.dialog_id, header.seq), entry.at, entry.data)

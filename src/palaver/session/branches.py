@@ -273,7 +273,7 @@ def account(
     return BranchSummary(
         summary=text,
         dialog=branch,
-        left=None if parted is None else Place(dialog=parted.dialog, seq=parted.seq),
+        left=None if parted is None else Place.of(parted),
         sources=tuple(map(Run.of, sources)),
         trust=trust.name.lower(),
     )

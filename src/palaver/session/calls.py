@@ -110,7 +110,7 @@ class ModelCall:
     def usage(self) -> Usage | None:
         """Return the usage that the provider reported for the answer; None without an answer."""
         for header in self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN):
-            if header.kind == "invocation":
+            if header.kind == "invocation":  # the next call: this one was not answered
                 return None
             if header.kind == "message" and header.role in {"assistant", "tool_call"}:
                 entry = entry_at(self.store, Handle(self.handle.dialog, header.seq))
@@ -173,7 +173,7 @@ class CallHistory(Sequence[ModelCall]):
 
     def _catch_up(self) -> None:
         last = self._dialog.refresh()
-        if self._changes != self._dialog.changes:
+        if self._changes != self._dialog.changes:  # a call may be erased, or rolled back
             self._own, self._read, self._latest = [], -1, None
             self._changes = self._dialog.changes
         if last.seq > self._read:
@@ -211,7 +211,7 @@ class CallHistory(Sequence[ModelCall]):
         before = self._latest or self._find_latest()
         data, depth = _recorded(request, saw, asked, before)
 
-        def check(_: Header) -> None:
+        def check(_: Header) -> None:  # in the transaction of the write, so no erasure comes between
             self._dialog.require_unerased(view.at, "the request")
 
         place = self._dialog.annotate(Invocation(model=request.model, manifest=data), check)
@@ -259,7 +259,7 @@ def _recorded(request: wire.Request, saw: Manifest, asked: _Data, before: _Lates
         "compiler": wire.COMPILER,
     }
     data: dict[str, Any] = {"version": CALL_VERSION, "request": figures}
-    if before is None or before.depth >= _DEEPEST:
+    if before is None or before.depth >= _DEEPEST:  # a whole manifest bounds what a reader must read
         return data | {"saw": saw, "call": asked}, 0
     data |= {"base": before.seq, "saw": changed(saw, before.saw)}
     return data | ({} if asked == before.asked else {"call": asked}), before.depth + 1
@@ -276,7 +276,7 @@ def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
     seq = place.seq
     while "base" in data:
         base = data["base"]
-        if not isinstance(base, int) or not 0 <= base < seq:
+        if not isinstance(base, int) or not 0 <= base < seq:  # a forged record must not lead in a circle
             raise StoreDamaged(str(place), f"its view depends on {base!r}, which is not an earlier call")
         seq = base
         entry = entry_at(store, Handle(place.dialog, seq))

@@ -185,6 +185,7 @@ class Compactions:
     def meter(self, model: str = "") -> context.Meter:
         """Return what counts tokens for a model; it remembers the sizes of exchanges."""
         if model not in self._meters:
+            # one model at a time: a meter remembers the sizes of all exchanges
             self._meters = {model: context.Meter(tokens.counter(model))}
         return self._meters[model]
 
@@ -256,9 +257,9 @@ class Compactions:
         room = self._smaller(view, manager, counting) if smaller else self._budget(manager, budget, model, counting)
         meter = self.meter(counting)
         try:
-            free = room.limit // _SUMMARY_SHARE if summary else 0
+            free = room.limit // _SUMMARY_SHARE if summary else 0  # the summary is added to what the policy leaves
             composed = context.compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
-        except InfeasibleBudget:
+        except InfeasibleBudget:  # a view without room for a summary is better than none
             composed = context.compose(view, manager, room, meter, manual=True)
         made = CompactionPreview(before=view, composed=composed, attempt={"trigger": trigger}, _of=self)
         return made, manager, room, meter

@@ -34,7 +34,7 @@ def cost_of_session(store: Store, session_id: SessionId) -> InvokeCost:
 def _apart_from_messages(store: Store, node: Node) -> Iterator[InvokeCost]:
     """Yield the costs of a dialog's summaries, and of answers that did not become messages."""
     for header in store.headers(node.dialog_id):
-        if header.kind not in {"compaction", "custom"}:
+        if header.kind not in {"compaction", "custom"}:  # spares reading the other bodies
             continue
         entry = decode_entry(store.body(node.dialog_id, header.seq))
         data = entry.attempt if isinstance(entry, Compaction) else entry.data if isinstance(entry, Custom) else None

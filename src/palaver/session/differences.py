@@ -179,7 +179,7 @@ def _blocks(view: View) -> Mapping[Key, Block]:
     blocks: dict[Key, Block] = {}
     for block in (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())):
         key: Key = block.origin or (block.derived, block.content, 0)
-        while key in blocks and not isinstance(key, Handle):
+        while key in blocks and not isinstance(key, Handle):  # equal texts without an entry differ by number
             key = (*key[:2], key[2] + 1)
         blocks[key] = block
     return blocks

@@ -37,8 +37,8 @@ class Marks:
         spans = self._dialog.spans()
         labels: dict[Handle, str] = {}
         for entry, place in _labels(self.store, _with_gaps(self.store, spans)):
-            target = _handle(entry.target)
-            if any(place in span or target in span for span in spans):
+            target = entry.target.handle
+            if any(place in span or target in span for span in spans):  # a window may leave out one of the two
                 _set(labels, target, entry.label)
         return MappingProxyType(labels)
 
@@ -48,7 +48,7 @@ class Marks:
         pins: dict[Handle, bool] = {}
         for entry in self._entries("pin"):
             if isinstance(entry, Pin):
-                _set(pins, _handle(entry.target)._replace(block=None), entry.pinned or None)
+                _set(pins, entry.target.handle._replace(block=None), entry.pinned or None)
         return tuple(pins)
 
     @property
@@ -57,7 +57,7 @@ class Marks:
         reasons: dict[Handle, str] = {}
         for entry in self._entries("quarantine"):
             if isinstance(entry, Quarantine):
-                _set(reasons, _handle(entry.target), None if entry.lifted else entry.reason)
+                _set(reasons, entry.target.handle, None if entry.lifted else entry.reason)
         return MappingProxyType(reasons)
 
     def _entries(self, kind: str) -> Iterator[Entry]:
@@ -98,16 +98,16 @@ class Marks:
             NotFound: The session has no such entry or block.
         """
         place = self._place(handle)
-        entry = entry_at(self.store, _handle(place))
+        entry = entry_at(self.store, place.handle)
         count = len(blocks_of(entry))
         if not count:
             raise InvalidInput(
-                f"{_handle(place)} is a {entry.kind} entry, which no view shows.",
+                f"{place.handle} is a {entry.kind} entry, which no view shows.",
                 hint="Name a message or one block of it: dialog:entry or dialog:entry:block.",
             )
         if place.block is not None and place.block >= count:
             hint = f"The entry has {counted(count, 'block')}, numbered from 0."
-            raise NotFound(str(_handle(place)), what="block", hint=hint)
+            raise NotFound(str(place.handle), what="block", hint=hint)
         return self._dialog.annotate(Quarantine(target=place, reason=reason))
 
     def lift(self, handle: Handle | str, reason: str = "") -> Handle:
@@ -119,15 +119,14 @@ class Marks:
         """
         place = self._place(handle)
         in_force = self.quarantined
-        if _handle(place) not in in_force:
+        if place.handle not in in_force:
             near = [str(other) for other in in_force if other[:2] == (place.dialog, place.seq)]
             hint = f"In quarantine: {', '.join(near)}." if near else "`dialog.marks.quarantined` lists all quarantines."
-            raise InvalidInput(f"{_handle(place)} is not in quarantine here.", hint=hint)
+            raise InvalidInput(f"{place.handle} is not in quarantine here.", hint=hint)
         return self._dialog.annotate(Quarantine(target=place, reason=reason, lifted=True))
 
     def _place(self, handle: Handle | str) -> Place:
-        dialog, seq, block = whole(self.store, self.session_id, handle)
-        return Place(dialog=dialog, seq=seq, block=block)
+        return Place.of(whole(self.store, self.session_id, handle))
 
 
 def _set(marks: dict[Handle, Any], place: Handle, value: object) -> None:
@@ -135,10 +134,6 @@ def _set(marks: dict[Handle, Any], place: Handle, value: object) -> None:
     marks.pop(place, None)
     if value is not None:
         marks[place] = value
-
-
-def _handle(place: Place) -> Handle:
-    return Handle(place.dialog, place.seq, place.block)
 
 
 def _labels(store: Store, spans: Iterable[Span]) -> Iterator[tuple[Label, Handle]]:
@@ -154,7 +149,7 @@ def labels_of(store: Store, nodes: Iterable[Node]) -> dict[Handle, str]:
     own = (Span(node.dialog_id, 0, store.last(node.dialog_id).seq + 1) for node in nodes)
     labels: dict[Handle, str] = {}
     for entry, _ in sorted(_labels(store, own), key=lambda labelled: labelled[0].at):
-        _set(labels, _handle(entry.target), entry.label)
+        _set(labels, entry.target.handle, entry.label)
     return labels
 
 

@@ -96,6 +96,7 @@ def _merged(fragments: Sequence[_Fragment]) -> tuple[Handle, Message]:
     for name in ("usage", "stop_reason", "error", "parsed"):
         fields[name] = next((value for part in reversed(parts) if (value := getattr(part, name))), getattr(first, name))
     fields["logprobs"] = tuple(item for part in parts for item in part.logprobs)
+    # where fragments differ, the first one's value counts
     fields["metadata"] = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
     return handle, first.model_copy(update=fields)
 
@@ -146,7 +147,7 @@ class Messages(Sequence[Message]):
         """Return one message, or several as a tuple."""
         if isinstance(index, slice):
             chosen = range(self._count)[index]
-            if len(chosen) > 1 and chosen.step == 1:
+            if len(chosen) > 1 and chosen.step == 1:  # neighbours are read in one pass
                 run = zip(chosen, _joined(_fragments(self._store, self._after(chosen.start))), strict=False)
                 return tuple(self._with_media(message) for _, (_, message) in run)
             return tuple(self[at] for at in chosen)

@@ -120,7 +120,7 @@ class OpenSession(Generic[D]):
 
     def tick(self, at: float) -> float:
         """Return a time, or one just after the session's newest if that is later: a clock that was set back makes no branch older."""
-        latest = self._latest or self.record.updated_at
+        latest = self._latest or self.record.updated_at  # read once: later times are this process's own
         self._latest = at if at > latest else latest + _TICK
         return self._latest
 
@@ -168,7 +168,9 @@ def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], turn_hea
         ready, media = draft(entry)
         drafts.append(ready)
         payloads += media.values()
-    with _storing(store, payloads) if payloads else nullcontext():
+    with (
+        _storing(store, payloads) if payloads else nullcontext()
+    ):  # most entries have no media, and need no transaction
         return store.append(dialog_id, drafts, turn_head)
 
 
@@ -263,7 +265,7 @@ class OpenDialog:
     def view(self, at: int | None = None) -> View:
         """Return the view of everything up to an own entry (None: the newest), from the view before and what is new."""
         last = self.refresh()
-        if self._fold is None or self._folded != self.changes:
+        if self._fold is None or self._folded != self.changes:  # what was folded is void
             self._fold, self._folded = Fold(self.store, self.node), self.changes
         if at is None or at >= last.seq:
             return self._fold.view(last)
@@ -328,7 +330,7 @@ class OpenDialog:
             elif erased_since(self.store, self.dialog_id, self._looked) is not None:
                 self.changes += 1
             self._looked = newest.seq
-            if newest.turn_head == self.last.turn_head:
+            if newest.turn_head == self.last.turn_head:  # only entries outside the turn are new
                 self.last = newest
             return self.last
 
@@ -443,7 +445,7 @@ class PromptInForce:
 
     def reload(self) -> None:
         """Read the log again, unless a prompt was put."""
-        if isinstance(self.value, _LoggedPrompt):
+        if isinstance(self.value, _LoggedPrompt):  # another writer may have put another one
             self.value = RECORDED
 
     def on(self, entry: Entry) -> Entry:

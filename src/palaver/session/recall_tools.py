@@ -54,7 +54,7 @@ def read_back(marks: Marks, args: Mapping[str, Any]) -> tuple[str, list[Content]
             except NotFound:
                 if single:
                     raise
-                return
+                return  # a span may end after the dialog's last entry
             if Handle(*handle[:2]) in refused or handle in refused:
                 yield context.Said(handle, "palaver", "(A provider refused this; it is set aside.)")
             elif isinstance(original, Entry):
@@ -63,7 +63,7 @@ def read_back(marks: Marks, args: Mapping[str, Any]) -> tuple[str, list[Content]
                 yield context.Said(handle, original.type, _text(original))
                 media.extend(_media(original))
 
-    refused = frozenset(marks.quarantined)
+    refused = frozenset(marks.quarantined)  # what a provider refuses must not reach it by this way
     return context.recalled(args, read), media
 
 

@@ -155,7 +155,7 @@ def _unchanged(store: Store, records: Sequence[SessionRecord]) -> list[SessionRe
 
 def _kept(store: Store, due: Sequence[SessionRecord]) -> list[Kept]:
     """Return the sessions that stay, and why. Memory is read without being written, so it stays as long as a session of its subject."""
-    leaving = {record.session_id for record in due if HOLD not in record.metadata}
+    leaving = {record.session_id for record in due if HOLD not in record.metadata}  # a held session needs its memory
     kept = []
     for record in due:
         if HOLD in record.metadata:

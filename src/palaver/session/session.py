@@ -153,7 +153,7 @@ class Session:
         known, owned = opened_store(store, create=create)
         known = redacting(known, redact)
         if create:
-            with known.transaction(lock=f"session {reference}"):
+            with known.transaction(lock=f"session {reference}"):  # of several processes, one creates it
                 if not any(True for _ in known.sessions(name=reference, limit=1)):
                     new_session(known, reference, owner=owner)
         try:
@@ -285,6 +285,7 @@ class Session:
         """
         resumed = (self.newest if dialog is None else self.dialog(dialog)).reload()
         if self.store.last(resumed.dialog_id).open_turn >= 0:
+            # its process died, so nobody else ends it
             resumed.record(TurnEnded(outcome="interrupted"))
         return resumed
 
@@ -300,7 +301,7 @@ class Session:
         )
         if self.record.root is None:
             self.store.update_session(self.session_id, root=made.dialog_id)
-        made.top_prompt = None
+        made.top_prompt = None  # the log of an empty dialog names no prompt
         return made
 
     def rewind(self, to: Handle | str | None, dialog: Dialog | None = None) -> branches.Rewind[Dialog]:
@@ -432,7 +433,7 @@ class Session:
 
     def hold(self, reason: str | None) -> None:
         """Exempt it from retention, at any age; None ends this. An erasure that names it still happens."""
-        with self.store.transaction():
+        with self.store.transaction():  # no metadata of another writer is lost
             kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
             self.store.update_session(self.session_id, metadata=kept if reason is None else {**kept, HOLD: reason})
 
@@ -538,7 +539,7 @@ class Dialog:
             known, prompt = store or MemoryStore(), top_prompt
             made = new_session(known, session_name or "", owner=owner)
             within = Session(known, made, runtime, follower_of(log_base))
-            (node,) = known.nodes(made)
+            (node,) = known.nodes(made)  # with the order that the store chose
         self.session = within
         self.store = within.store
         self.dialog_id = node.dialog_id
@@ -653,7 +654,7 @@ class Dialog:
             MissingFile: It refers to media whose bytes neither it nor the store has.
         """
         asked, at = self._asked or (None, -1)
-        request = asked if at == self.opened.last.seq else None
+        request = asked if at == self.opened.last.seq else None  # after another entry, an answer is not to that request
         given = tuple(messages_of(message, request))
         stored = tuple(part for said, _ in given for part in stamped(said, self.dialog_id, self.store))
         if request is not None and any(answered for _, answered in given):
@@ -666,7 +667,7 @@ class Dialog:
         self._asked = None
         entries = tuple(MessageEntry(message=message) for message in messages)
         self.record(*entries)
-        if isinstance(self.store, RedactingStore):
+        if isinstance(self.store, RedactingStore):  # what is stored differs from what was passed
             entries = tuple(map(self.store.stored, entries))
         return tuple(entry.message for entry in entries)
 
@@ -779,7 +780,7 @@ class Dialog:
         if beside or any(not rule(entry.kind).turn for entry in entries):
             if len(entries) == 1:
                 return (self.opened.annotate(entries[0]),)
-            with self.store.transaction():
+            with self.store.transaction():  # all or none
                 return tuple(map(self.opened.annotate, entries))
         return self.opened.append(map(self.opened.prompt.on, entries))
 
@@ -926,7 +927,7 @@ class Dialog:
         ranges, kept = branches.window(self.opened, last_n, first_k)
         node = child_of(self.opened.node, ranges, kept, relation="fork", window=(last_n, first_k))
         child = self.session.opened.new_dialog(node)
-        child.opened.prompt.value = self.opened.prompt.value
+        child.opened.prompt.value = self.opened.prompt.value  # also one that no entry names yet
         return child
 
     @property
