@@ -12,12 +12,14 @@ import pytest
 from palaver import MemoryStore, Message, Prompt, Runtime, Store
 from palaver.erasure.erase import erase, finish_erasures
 from palaver.erasure.plan import ErasureScope, preview_erasure
+from palaver.erasure.receipts import verify_receipt
 from palaver.errors import Ambiguous, InvalidInput, MissingFile
 from palaver.ids import SessionId
 from palaver.log import Node, Pin, Place
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Dialog, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
 from palaver.store import SqliteStore
+from palaver.store.erasing import NotedFile
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -249,7 +251,7 @@ def test_erasure_reaches_a_log_it_was_not_given(tmp_path: Path, scope: str) -> N
         assert preview_erasure(store, **scopes[scope]).logs == (f"{log}/",)
         receipt = erase(store, **scopes[scope])
     assert receipt.complete
-    assert any("replay logs" in place for place in receipt.beyond)
+    assert receipt.beyond == ()
     assert "secret" not in words_in(log)
     if scope in {"session", "subject"}:
         with pytest.raises(MissingFile):
@@ -279,10 +281,27 @@ def test_log_that_cannot_be_rewritten_is_pending(tmp_path: Path) -> None:
     assert "another's" in words_in(log)
 
 
+def test_receipt_names_what_was_moved(tmp_path: Path) -> None:
+    """A folder of logs and an exported file that are not where they were written may be anywhere: the receipt names them, and nothing else."""
+    path, log, exported = tmp_path / "s.db", tmp_path / "log", tmp_path / "exported.jsonl"
+    with Session.create(path, "s", log_base=log) as session:
+        session.root.put_text("secret-word")
+        log.rename(tmp_path / "moved")
+    with SqliteStore(path) as store:
+        store.note_file(session.session_id, NotedFile(str(exported), "digest"))
+        receipt = erase(store, session=session.session_id)
+        assert receipt.beyond == (
+            f"the file {exported}, which was moved or deleted",
+            f"the replay log {log}/, which was moved or deleted",
+        )
+        assert verify_receipt(store, receipt.to_json()).holds
+
+
 _KILLED = """
 import os, sys
 from palaver.erasure.erase import erase
 from palaver.store import SqliteStore
+from palaver.store.erasing import NotedFile
 
 path, dialog, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store = SqliteStore(path)

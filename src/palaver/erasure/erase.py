@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import file_digest
@@ -37,7 +37,6 @@ ERASED_MARK = "palaver.erased"
 """The key in the metadata of a session with erased entries. A later import of it does not keep the source file."""
 
 _TO_SCRUB = "the storage still has the bytes of what was deleted"
-_ELSEWHERE = "replay logs and exports that were moved or copied, or that an earlier palaver wrote"
 
 
 def erase(
@@ -150,7 +149,7 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         kept_blobs=len(plan.payloads) - len(loose),
         sources=tuple(sources),
         entries=plan.entries,
-        beyond=(*store.beyond, _ELSEWHERE),
+        beyond=tuple(_moved(plan.noted)),
     )
 
 
@@ -209,6 +208,14 @@ def _undeleted(store: Erasing, files: Iterable[NotedFile], named: set[str]) -> l
         if os.path.lexists(file.path):
             left.append(file)
     return left
+
+
+def _moved(files: Iterable[NotedFile]) -> Iterator[str]:
+    """Return the noted files that are not at their paths, in words: nobody knows where their bytes are."""
+    for file in files:
+        if not os.path.lexists(file.path):
+            what = "replay log" if file.is_folder else "file"
+            yield f"the {what} {file.path}, which was moved or deleted"
 
 
 def _delete(file: NotedFile) -> None:

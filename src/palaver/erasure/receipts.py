@@ -61,7 +61,7 @@ class Receipt:
         kept_blobs: The number of payloads kept because other entries name them.
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
         entries: The number of entries removed or overwritten.
-        beyond: Places outside the store's reach that may keep old bytes, as text.
+        beyond: Files and replay logs that the session was written to and that are not there any more, as text: they may keep old bytes.
         pending: The remaining work before all bytes are gone, as text; empty if done.
         version: The version of the format.
     """

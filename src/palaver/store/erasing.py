@@ -153,13 +153,7 @@ class Eraser(Protocol):
 
 @runtime_checkable
 class Erasing(Store, Protocol):
-    """A store that erases: all of palaver's do.
-
-    Attributes:
-        beyond: What may keep old bytes and is out of this store's reach, in words; every receipt says it.
-    """
-
-    beyond: tuple[str, ...]
+    """A store that erases: all of palaver's do."""
 
     def erasing(self) -> AbstractContextManager[Eraser]:
         """Begin an erasure: one transaction, durable at the end of the block, undone when it raises."""

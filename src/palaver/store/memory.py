@@ -41,7 +41,6 @@ class MemoryStore:
     durability = Durability.MEMORY
     capabilities = frozenset({Capability.SEARCH})
     url = "memory:"
-    beyond: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.contents = Contents()

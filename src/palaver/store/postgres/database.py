@@ -279,12 +279,6 @@ class PostgresStore(SqlStore):
         place: The database, for people: without a password.
     """
 
-    beyond: tuple[str, ...] = (
-        "the server's write-ahead log, its archives, replicas and backups, which keep old rows until they are recycled",
-        "the server's text log, where it is told to write statements into it with their values",
-        "copies of the disk, and what a file system or a flash drive keeps of blocks that it wrote anew",
-    )
-
     def __init__(
         self,
         url: str,

@@ -273,10 +273,6 @@ class SqliteStore(SqlStore):
         path: The file.
     """
 
-    beyond: tuple[str, ...] = (
-        "copies of the file, and what a file system or a flash drive keeps of blocks that it wrote anew",
-    )
-
     def __init__(
         self,
         path: str | os.PathLike[str],
