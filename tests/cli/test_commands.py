@@ -376,6 +376,15 @@ def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
     assert palaver("view", row["handle"]).code == 0
 
 
+def test_search_line_names_only_what_is_known(palaver: Palaver) -> None:
+    """A hit whose message has no time has none on its line; its handle, role and session are there."""
+    palaver.imported(json.dumps([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "blue"}]).encode())
+    (row,) = palaver("search", "blue", "--json").rows()
+    assert row["at"] == 0
+    line = palaver("search", "blue").out.splitlines()[0]
+    assert line == f"{row['handle']}  assistant, in {row['title']}"
+
+
 # --- view, export ---------------------------------------------------------------------------------------------------------------
 
 

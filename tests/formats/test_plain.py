@@ -166,6 +166,15 @@ def test_log_line_with_a_response_has_the_answer(tmp_path: Path) -> None:
             assert found.codes() == Counter(), response
             assert [message.text_content() for message in found.said()] == ["2+2?", "4"], response
             assert found.said()[1].role is Role.ASSISTANT
+    for form in (jsonl, document, lambda value: document([value])):
+        found = read_bytes(tmp_path, form({"messages": asked, **responses[0]}))
+        assert found.codes() == Counter()
+        assert [message.text_content() for message in found.said()] == ["2+2?", "4"]
+        assert (found.said()[1].model, found.said()[1].usage["prompt_tokens"]) == ("gpt-4o", 3)
+    losses = read_bytes(tmp_path, jsonl({"messages": asked, "response": "4", "choices": [choice]})).losses
+    assert [(loss.code, "choices" in loss.reason) for loss in losses if loss.severity == "loss"] == [("unread", True)]
+    labels = read_bytes(tmp_path, jsonl({"messages": asked, "choices": ["yes", "no"]})).losses
+    assert [(loss.place, loss.severity) for loss in labels if loss.code == "bad_record"] == [("whole file", "loss")]
     found = read_bytes(tmp_path, jsonl({"messages": asked, "response": responses[0]}))
     assert found.said()[1].model == "gpt-4o"
     assert found.said()[1].usage["prompt_tokens"] == 3
@@ -176,13 +185,27 @@ def test_log_line_with_a_response_has_the_answer(tmp_path: Path) -> None:
 
 
 def test_what_is_not_read_is_reported(tmp_path: Path) -> None:
-    """A key beside the messages that is too long to keep is a loss; a block that no model is shown is a warning."""
+    """Text beside the messages is a loss, whatever its key, also what the metadata has; a block that no model is shown is a warning."""
     asked = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
     found = read_bytes(tmp_path, jsonl({"messages": asked, "seed": 3, "stop": ["x"], "trace": "words " * 100}))
     assert [(loss.severity, "trace" in loss.reason) for loss in found.losses if loss.code == "unread"] == [
         ("loss", True)
     ]
     assert dict(found.conversations[0].metadata) == {"seed": 3, "stop": ["x"]}
+    contents: list[Any] = ["5", "word " * 100, {"text": "5"}, [{"n": [1, "5"]}]]
+    for key in ("completion", "output", "answer", "reply", "result", "content"):
+        for content in contents:
+            for form in (jsonl, document, lambda value: document([value])):
+                found = read_bytes(tmp_path, form({"messages": asked, key: content, "id": "a1"}))
+                losses = [(loss.code, loss.severity) for loss in found.losses if repr(key) in loss.reason]
+                assert losses == [("unread", "loss")], (key, content)
+                kept = {} if len(str(content)) > 200 else {key: content}
+                assert dict(found.conversations[0].metadata) == {**kept, "id": "a1"}
+    found = read_bytes(
+        tmp_path,
+        jsonl({"messages": asked, "score": 0.5, "ok": True, "counts": {"a": [1]}, "thinking": {"type": "enabled"}}),
+    )
+    assert found.codes() == Counter()
     odd = [{"role": "user", "content": [{"type": "hologram", "data": "x"}, {"type": "text", "text": "?"}]}, asked[1]]
     found = read_bytes(tmp_path, document(odd))
     assert [(loss.code, loss.severity) for loss in found.losses if "hologram" in loss.reason] == [

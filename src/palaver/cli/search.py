@@ -43,7 +43,8 @@ def run(
     with paged(data=json):
         for row in rows:
             title = shorten(row["title"], _TITLE, placeholder=" …")
-            where = f"{row['handle']}  {row['role'] or row['kind']}, {when(row['at'])}, in {title}"
+            about = (row["role"] or row["kind"], when(row["at"]), f"in {title}")
+            where = f"{row['handle']}  {', '.join(filter(None, about))}"
             emit(json, row, where, f"    {' '.join(row['snippet'].split())}")
     if not rows and not json:
         say("Nothing found.")

@@ -96,7 +96,8 @@ class Loss:
         reason: The loss or change, in one sentence.
         code: One word for counting, such as `torn_tail`, `bad_record`, `dangling_parent`, `duplicate_id`, `orphan_result`,
             `surrogate`, `nul`, `skipped`.
-        severity: `note` (kept elsewhere or expected), `warning` (repaired) or `loss` (only the kept source has it).
+        severity: `note` (kept elsewhere or expected), `warning` (repaired) or `loss` (no message has it: only the kept
+            source does, or the metadata).
     """
 
     place: str

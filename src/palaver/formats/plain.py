@@ -1,13 +1,13 @@
 """Plain message lists: the messages of chat completions or Anthropic's interface, written as JSON.
 
-Each has four shapes: an array of messages; an object with `messages` (and `system`, `tools`, the `response`); an array, or JSON lines, of
-such objects; JSON lines of messages. The content of the messages distinguishes the two interfaces. A message with keys of neither interface is
-another program's record, and a list of such messages is not a plain list.
+Each has four shapes: an array of messages; an object with `messages` (and `system`, `tools`, the answer as `response` or `choices`); an
+array, or JSON lines, of such objects; JSON lines of messages. The content of the messages distinguishes the two interfaces. A message with
+keys of neither interface is another program's record, and a list of such messages is not a plain list.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from palaver.errors import UnsupportedTranscript
@@ -21,8 +21,9 @@ from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 
 CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
 OWNER = "agent"
-_READ = frozenset({"messages", "system", "tools", "response"})
-_PARAMETERS = 200  # characters: a longer value next to the messages is content
+_READ = frozenset({"messages", "system", "tools"})
+_ANSWERS = ("response", "choices")  # the first that a log line has is read
+_LONGEST = 200  # characters of a value in the metadata
 _PLAIN = 0.6  # any other format that matches has a higher confidence
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _KEYS = frozenset(
@@ -35,6 +36,17 @@ _KEYS = frozenset(
         "providerOptions",  # Vercel's AI SDK (ai-sdk.dev/docs/reference/ai-sdk-core/model-message)
         # keys that people add to a message
         *("timestamp", "created_at", "metadata"),
+    }
+)
+# The names next to the messages whose text is no content: parameters of a request and fields of an answer, from the same references
+_PARAMETERS = frozenset(
+    {
+        *("id", "object", "type", "role", "model", "stop", "user", "tool_choice", "function_call", "response_format"),
+        *("reasoning_effort", "service_tier", "modalities", "verbosity", "prompt_cache_key", "prompt_cache_retention"),
+        *("safety_identifier", "system_fingerprint", "web_search_options", "usage"),
+        *("stop_sequences", "stop_sequence", "stop_reason", "output_config", "inference_geo", "speed"),
+        *("anthropic_version", "anthropic_beta", "betas", "container", "context_management", "cache_control"),
+        *("created", "timestamp", "created_at", "metadata"),
     }
 )
 _CHAT_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content")
@@ -220,16 +232,15 @@ def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
         if isinstance(item.value, dict):
             started_at = started_at or _when(item.value)
             model = model or fields.text(item.value, "model")
-    others = {key: value for key, value in listed.about.items() if key not in _READ and value is not None}
-    long = {key for key, value in others.items() if len(str(value)) > _PARAMETERS}
+    answer = next((key for key in _ANSWERS if listed.about.get(key) is not None), "")
+    others = {key: value for key, value in listed.about.items() if key not in {*_READ, answer} and value is not None}
+    long = {key for key, value in others.items() if len(str(value)) > _LONGEST}
     short = {word(key): clean(value) for key, value in others.items() if key not in long}
     yield Conversation(key="", ordinal=ordinal, model=model, started_at=started_at, metadata=short)
     writer = DialogWriter("main", name)
     yield writer.branch(OWNER)
     yield from listed.losses
-    for key in sorted(long):
-        reason = f"The key {word(key)!r} next to the messages is not read; only the source has it."
-        yield Loss(place=listed.place, reason=reason, code="unread", severity="loss")
+    yield from _unread(others, long, listed.place)
     yield from guarded(listed.place, _preamble(listed, writer, started_at))
     if not led:
         yield no_instructions(listed.place)
@@ -239,13 +250,35 @@ def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
         count += 1
         at = (_when(item.value) if isinstance(item.value, dict) else 0.0) or at
         yield from guarded(item.place, _message(item, writer, read, f"{name}:{ordinal}:{item.ordinal}", at))
-    if (response := listed.about.get("response")) is not None:
-        item = Item(count, f"{listed.place}, response", response)
+    if answer:
+        item = Item(count, f"{listed.place}, response", listed.about.get("response"))
+        if answer == "choices":  # the fields of a chat completion, next to its messages
+            completion = {key: listed.about[key] for key in ("choices", "model", "usage") if key in listed.about}
+            item = Item(count, listed.place, completion)
         yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
 
 
+def _unread(others: Mapping[str, object], long: Collection[str], place: str) -> Iterator[Loss]:
+    """Report the fields next to the messages that may be a part of the conversation: what has text, or is too long for the metadata."""
+    for key, value in sorted(others.items()):
+        if key in long or (key not in _PARAMETERS and _has_text(value)):
+            owner = "source" if key in long else "metadata"
+            reason = f"The key {word(key)!r} next to the messages is not read; only the {owner} has it."
+            yield Loss(place=place, reason=reason, code="unread", severity="loss")
+
+
+def _has_text(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(
+            _has_text(part) for key, part in value.items() if key != "type"
+        )  # the type of an object is no content
+    if isinstance(value, list):
+        return any(map(_has_text, value))
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:
-    """Read the answer that a log stores next to the messages: a text, a message, or the response object of either interface."""
+    """Read the answer that a log stores next to the messages: a text, a message, or the response of either interface."""
     answer = item.value
     if isinstance(answer, dict) and "choices" in answer:
         choices = fields.objects(answer, "choices")
@@ -258,7 +291,7 @@ def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], ke
     elif isinstance(answer, str):
         answer = {"role": "assistant", "content": answer}
     if not isinstance(answer, dict) or fields.text(answer, "role") != "assistant":
-        yield bad_record(item.place, "it is not an answer of chat completions or Anthropic's Messages")
+        yield bad_record(item.place, "no answer of chat completions or Anthropic's Messages is in it")
         return
     yield from _message(item._replace(value=answer), writer, read, key, at)
 
