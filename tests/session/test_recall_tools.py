@@ -83,3 +83,21 @@ def test_recall_declares_no_name_twice() -> None:
     assert request["tools"][0]["function"]["description"] == "Mine."
     with pytest.raises(InvalidInput, match="earlier view"):
         dialog.request("openai", MODEL, recall=True, at=0)
+
+
+def test_recall_tools_are_left_out_when_refused() -> None:
+    """They are the dialog's from the request on that declares them until a request refuses them; a tool of the caller's of that name stays."""
+    dialog = Session.create().root
+    dialog.append({"role": "user", "content": "Hi"})
+    own = {"type": "function", "function": {"name": "recall", "description": "Mine.", "parameters": {"type": "object"}}}
+
+    def offered(**words: Any) -> list[str]:  # noqa: ANN401 - what a request takes
+        return names(dialog.request("openai", MODEL, **words).get("tools", []))
+
+    assert offered(recall=False) == []
+    assert offered(tools=[TAIL], recall=True) == offered() == ["tail", "recall", "search_history"]
+    assert offered(recall=False) == offered() == ["tail"]
+    assert offered(tools=[own], recall=True) == ["recall", "search_history"]
+    assert offered(recall=False) == offered(recall=None) == ["recall"]
+    with pytest.raises(InvalidInput, match="earlier view"):
+        dialog.request("openai", MODEL, recall=False, at=0)

@@ -19,8 +19,10 @@ _HITS = 200
 """The maximum number of messages that one search pages through."""
 
 
-def with_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
-    """Return tools with the recall tools after them. A tool of the caller's keeps its name."""
+def with_recall(tools: tuple[ToolSpec, ...], *, recall: bool) -> tuple[ToolSpec, ...]:
+    """Return tools with the recall tools after them, or without them. A tool of the caller's keeps its name."""
+    if not recall:
+        return tuple(tool for tool in tools if tool not in context.RECALL_TOOLS)
     names = {tool.name for tool in tools}
     return (*tools, *(tool for tool in context.RECALL_TOOLS if tool.name not in names))
 

@@ -824,7 +824,7 @@ class Dialog:
         model: str,
         *,
         tools: Iterable[Any] | None = None,
-        recall: bool = False,
+        recall: bool | None = None,
         policy: PolicyLike | None = None,
         budget: BudgetLike | None = None,
         at: int | None = None,
@@ -835,10 +835,10 @@ class Dialog:
         Args:
             profile: `openai`, `openai-responses`, `anthropic` or `gemini`; or a profile.
             model: The model.
-            tools: Schemas as providers write them, or functions. Default: the dialog's tools. If they or the `provider_tools` of the call
-                differ from the dialog's tools, they are recorded as its tools from now on, which is the only thing that is written.
+            tools: Schemas as providers write them, or functions. Default: the dialog's tools. If the tools of this request, with `recall` and the
+                `provider_tools` of the call, differ from the dialog's, they are recorded as its tools from now on, which is the only thing that is written.
             recall: Whether `recall` and `search_history` are among the tools, with which the model reads what the view leaves out; `call_tool`
-                answers them.
+                answers them. Default: as in `tools`.
             policy: As for `view`.
             budget: As for `view`.
             at: As for `view`.
@@ -856,8 +856,8 @@ class Dialog:
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
         made = wire.Call(model=model, **call)
         own = None if tools is None else tools_of(tools)
-        if recall:
-            own = with_recall(self.opened.view().tools if own is None else own)
+        if recall is not None:
+            own = with_recall(self.opened.view().tools if own is None else own, recall=recall)
         self._declare(own, made.provider_tools, at)
         view = self.view(policy, budget, at, model=model)
         request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
