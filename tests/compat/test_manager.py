@@ -221,8 +221,8 @@ def test_sessions_are_made_found_and_forked(tmp_path: Path) -> None:
         assert (manager.session_id, shown(manager)) == (first, ["in a"])
         manager.branch(str(manager.leaf_id))
         talk(manager, "again in a")
-    assert [record.session_id for record in SessionManager.list(address)] == [first, second]
-    assert [record.session_id for record in SessionManager.list(address, "/b")] == [second]
+    assert [record.session_id for record in SessionManager.list(store=address)] == [first, second]
+    assert [record.session_id for record in SessionManager.list("/b", address)] == [second]
     with SessionManager.fork_from(first, "/c", address) as manager:
         assert (manager.header.cwd, manager.header.parent_session) == ("/c", first)
         assert shown(manager) == ["in a", "again in a"]
@@ -240,7 +240,7 @@ def test_manager_keeps_sessions_in_the_users_store(tmp_path: Path, monkeypatch: 
         assert (manager.session_id, shown(manager)) == (created, ["remember this"])
     with SessionManager.open(created[:8]) as manager:
         assert manager.session_id == created
-    assert [record.session_id for record in SessionManager.list(cwd="/srv/site")] == [created]
+    assert [record.session_id for record in SessionManager.list("/srv/site")] == [created]
     monkeypatch.delenv("PALAVER_STORE")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     with SessionManager.fork_from(created, "/elsewhere", tmp_path / "own.db") as manager:

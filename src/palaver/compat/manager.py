@@ -261,8 +261,8 @@ class SessionManager:
         return cls(Session(opened, copy.session_id, owned=owned))
 
     @staticmethod
-    def list(store: StoreLike | None = None, cwd: str | None = None) -> tuple[SessionRecord, ...]:
-        """Return the records of sessions, last active first: all, or those of one working folder."""
+    def list(cwd: str | None = None, store: StoreLike | None = None) -> tuple[SessionRecord, ...]:
+        """Return the records of sessions, last active first: those of a working folder, or all without a folder."""
         opened, owned = opened_store(_store(store), create=False)
         try:
             return tuple(record for record in opened.sessions() if cwd in {None, record.workdir})
