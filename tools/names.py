@@ -6,32 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-TWICE: Mapping[str, str] = {
-    "Change": "to be renamed",
-    "Connection": "to be renamed",
-    "Dialect": "to be renamed",
-    "Draft": "to be renamed",
-    "Gone": "to be renamed",
-    "Log": "to be renamed",
-    "Marks": "to be renamed",
-    "Media": "to be renamed",
-    "Notes": "to be renamed",
-    "Opener": "to be renamed",
-    "Pairing": "to be renamed",
-    "Piece": "to be renamed",
-    "Place": "to be renamed",
-    "Plan": "to be renamed",
-    "Reader": "to be renamed",
-    "Rule": "to be renamed",
-    "Run": "to be renamed",
-    "Said": "to be renamed",
-    "Section": "to be renamed",
-    "Source": "to be renamed",
-    "Writer": "to be renamed",
-}
+TWICE: Mapping[str, str] = {}
 """The names that may be defined more than once, private and nested ones included, and why."""
-MOST = 26
-"""To become 5, as names are renamed."""
+MOST = 5
 
 
 def definitions(folder: Path) -> dict[str, list[str]]:

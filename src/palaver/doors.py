@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["open_door"]
 
 
-class _Door(ModuleType):
+class _LazyPackage(ModuleType):
     """A package with names that are not loaded yet."""
 
     _names: Mapping[str, str]
@@ -49,5 +49,5 @@ def open_door(package: str, modules: Mapping[str, str]) -> list[str]:
         for name in listed.split()
     }
     vars(door)["_names"] = names
-    door.__class__ = _Door
+    door.__class__ = _LazyPackage
     return sorted(names)

@@ -18,7 +18,7 @@ from palaver.log import Node, Span
 from palaver.store import Durability, SessionRecord, SqliteStore, Store
 from palaver.store.postgres.database import _statements
 from palaver.store.postgres.opening import address
-from palaver.store.sqlite.opening import Opener
+from palaver.store.sqlite.opening import SqliteOpener
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import label
 from tests.postgres import Server
@@ -31,13 +31,13 @@ FEW, MANY = 80, 1_600
 def steps(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
     """Return what counts the steps, in hundreds, that SQLite takes for something."""
     taken = count()
-    set_up = Opener.set_up
+    set_up = SqliteOpener.set_up
 
-    def counted(opener: Opener, connection: apsw.Connection) -> None:
+    def counted(opener: SqliteOpener, connection: apsw.Connection) -> None:
         set_up(opener, connection)
         connection.set_progress_handler(lambda: bool(next(taken)) and False, 100)
 
-    monkeypatch.setattr(Opener, "set_up", counted)
+    monkeypatch.setattr(SqliteOpener, "set_up", counted)
 
     def cost(use: Callable[[], object]) -> int:
         before = next(taken)

@@ -97,7 +97,7 @@ def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget
 # --- policies ------------------------------------------------------------------------------------------------------------
 
 
-class _Plan(NamedTuple):
+class _Proposal(NamedTuple):
     """A policy's proposal: the view before, the composed view, its budget, and the trigger."""
 
     before: View
@@ -106,7 +106,7 @@ class _Plan(NamedTuple):
     trigger: str
 
 
-def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Plan:
+def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Proposal:
     """Return a policy's proposal for the next request. Its budget follows the provider's count, minus the exchanges after the view."""
     settings, meter = run.settings, _meter(run)
     budget = settings.budget or manager.budget_for(settings.model)
@@ -116,7 +116,7 @@ def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit:
     if most != budget.limit:
         budget = budget.with_limit(max(most, 1))
     view = run.dialog.view()
-    return _Plan(view, _composed(run, manager, view, budget), budget, "limit" if limit is None else "overflow")
+    return _Proposal(view, _composed(run, manager, view, budget), budget, "limit" if limit is None else "overflow")
 
 
 def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
     return meter.view(run.measured[0].view).total, run.measured[1]
 
 
-def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
+def _fired(run: AgentRun, manager: Policy) -> _Proposal | None:
     """Return the proposal for a smaller view if a trigger fires although the view still fits."""
     dialog, meter, store, model = run.dialog, _meter(run), run.dialog.store, run.settings.model
     view, last = dialog.view(), store.last(dialog.dialog_id)
@@ -147,7 +147,7 @@ def _fired(run: AgentRun, manager: Policy) -> _Plan | None:
         preview = dialog.compaction.preview(manager, model=model, trigger=cause.trigger)
     except InfeasibleBudget:  # nothing can be left out; the budget decides whether the view fits
         return None
-    return _Plan(preview.before, preview.composed, Budget.of_input(preview.tokens_before), cause.trigger)
+    return _Proposal(preview.before, preview.composed, Budget.of_input(preview.tokens_before), cause.trigger)
 
 
 def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
@@ -158,7 +158,7 @@ def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
     return entry.tokens_after if entry.undone is None else meter.estimate(dialog.view(at=seq)).total
 
 
-async def _committed(run: AgentRun, manager: Policy, plan: _Plan | None) -> View | None:
+async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> View | None:
     """Commit a plan that makes the view smaller, with a summary if there is a summarizer, and read dropped files again.
 
     Returns:

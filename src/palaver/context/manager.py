@@ -57,7 +57,7 @@ class WorkingDialog:
 
     def __init__(self, view: View, *, owner: str = "") -> None:
         """Make a dialog of a view."""
-        self._source = _Source(view)
+        self._source = _AsMessages(view)
         self._messages: list[Message] = list(self._source.messages)
         self.owner = owner
         self.dialog_id = view.dialog_id
@@ -134,7 +134,7 @@ def managed_view(view: View, manager: ContextManager, dialog: Any = None) -> Vie
     if callable(getattr(made, "view", None)):
         shown: View = made.view()
     elif hasattr(made, "messages"):
-        shown = _Source(view).view_of(tuple(made.messages))
+        shown = _AsMessages(view).view_of(tuple(made.messages))
     else:
         hint = "Return the dialog it was called with, or one made from it; a function without return returns None."
         raise PolicyFailed(manager.name, TypeError(f"it returned {a_type(made)}, not a dialog"), hint=hint)
@@ -172,7 +172,7 @@ def _entry(place: Handle) -> Handle:
     return Handle(place.dialog, place.seq)
 
 
-class _Source:
+class _AsMessages:
     """A view as messages, and messages as a view again: kept messages keep their place in the log."""
 
     def __init__(self, view: View) -> None:

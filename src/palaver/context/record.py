@@ -51,14 +51,14 @@ _LISTED = 200
 
 def note(layout: Layout) -> Insert:
     """Return one line for everything left out: how much, and where it is."""
-    gone = _Gone.of(layout)
+    gone = _LeftOut.of(layout)
     text = f"[Earlier in this conversation: {gone.count} left out to fit the context; recall {gone.recall}]"
     return Insert(before=gone.place, text=text, label="notice", sources=gone.sources)
 
 
 def record(layout: Layout) -> Insert:
     """Return the record of everything left out."""
-    gone = _Gone.of(layout)
+    gone = _LeftOut.of(layout)
     lines = [f"[Record of {gone.count} left out to fit the context, made by code; recall {gone.recall}]"]
     for section in (_carried, _said_by_human, _worked):
         lines += section(layout, gone)
@@ -66,7 +66,7 @@ def record(layout: Layout) -> Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gone:
+class _LeftOut:
     """What is left out, by this plan and by earlier compactions.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Gone:
     recall: str
 
     @classmethod
-    def of(cls, layout: Layout) -> _Gone:
+    def of(cls, layout: Layout) -> _LeftOut:
         facts, past = layout.facts, layout.facts.past
         dropped = [gone for gone, _ in layout.dropped]
         ranges = [range(gone.start + past, gone.stop + past) for gone in dropped]
@@ -174,7 +174,7 @@ class _Line(NamedTuple):
     size: int
 
 
-def _said_by_human(layout: Layout, gone: _Gone) -> list[str]:
+def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
     """Quote the human's messages within their share: the first of the dialog, then the newest. List the others by handle.
 
     Long ones are shortened before any leaves. The room that remains shows them whole: the first, then the newest.
@@ -265,7 +265,7 @@ class _Act(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Section:
+class _LinesWithin:
     """Lines within a room, newest first; the first line that does not fit ends it."""
 
     room: int
@@ -279,10 +279,10 @@ class _Section:
             self.lines.append(line.text)
 
 
-def _worked(layout: Layout, gone: _Gone) -> list[str]:
+def _worked(layout: Layout, gone: _LeftOut) -> list[str]:
     """List files with the last action on each, the last commands with their declared status, and the newest plan."""
     room = layout.target // _WORK_SHARE
-    sections = {title: _Section(room) for title in (_FILES, _COMMANDS, _PLAN)}
+    sections = {title: _LinesWithin(room) for title in (_FILES, _COMMANDS, _PLAN)}
     tools = {tool.name: tool for tool in layout.view.tools if tool.reads or tool.writes}
     seen: set[tuple[str, str]] = set()
     for _, index in zip(range(_CALLS), gone.newest_first(), strict=False):
@@ -351,7 +351,7 @@ def _status(result: object) -> str:
 # --- what earlier summaries said ------------------------------------------------------------------------------------------
 
 
-def _carried(layout: Layout, gone: _Gone) -> list[str]:
+def _carried(layout: Layout, gone: _LeftOut) -> list[str]:
     """Quote the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
     index = next(gone.among(layout.facts.columns.summaries), None)
     if index is None:

@@ -30,7 +30,7 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(slots=True)
-class Log:
+class DialogContents:
     """One dialog: its node, its own entries, the numbers of its entries by kind, and its indexed texts in order."""
 
     node: Node
@@ -82,7 +82,7 @@ class Contents:
     """
 
     def __init__(self) -> None:
-        self.logs: dict[DialogId, Log] = {}
+        self.logs: dict[DialogId, DialogContents] = {}
         self.trees: dict[SessionId, dict[str, DialogId]] = {}
         self.sessions: dict[SessionId, SessionRecord] = {}
         self.blobs: dict[BlobId, bytes] = {}
@@ -166,7 +166,7 @@ class Contents:
             raise unknown("session", session_id)
         return found
 
-    def log(self, dialog_id: DialogId) -> Log:
+    def log(self, dialog_id: DialogId) -> DialogContents:
         """Return a dialog."""
         found = self.logs.get(dialog_id)
         if found is None:
@@ -174,14 +174,14 @@ class Contents:
             raise unknown("dialog", dialog_id)
         return found
 
-    def place(self, dialog_id: DialogId, seq: int) -> Log:
+    def place(self, dialog_id: DialogId, seq: int) -> DialogContents:
         """Return the dialog of an entry."""
         log = self.log(dialog_id)
         if not 0 <= seq < len(log.headers):
             raise unknown("handle", str(Handle(dialog_id, seq)))
         return log
 
-    def logs_of(self, session_id: SessionId | None) -> list[Log]:
+    def logs_of(self, session_id: SessionId | None) -> list[DialogContents]:
         """Return the dialogs of a session, or all."""
         if session_id is None:
             return list(self.logs.values())
@@ -238,12 +238,12 @@ class Contents:
         self.refuse_gone("dialog", node.dialog_id)
         newest = next(reversed(tree.values()), None)
         placed = replace(node, order=0 if newest is None else self.logs[newest].node.order + 1)
-        self.set(self.logs, node.dialog_id, Log(placed))
+        self.set(self.logs, node.dialog_id, DialogContents(placed))
         self.set(tree, short, node.dialog_id)
         self.touch(node.session_id, placed.created_at)
         return placed
 
-    def _in_session(self, dialog_id: DialogId, session_id: SessionId) -> Log | None:
+    def _in_session(self, dialog_id: DialogId, session_id: SessionId) -> DialogContents | None:
         log = self.logs.get(dialog_id)
         return log if log is not None and log.node.session_id == session_id else None
 
@@ -258,7 +258,7 @@ class Contents:
             bodies[one.seq] = bytes(one.body)
             if one.seq < len(texts):
                 texts[one.seq] = (texts[one.seq][0], "")
-        made = Log(log.node, texts=texts)
+        made = DialogContents(log.node, texts=texts)
         for header, body in zip(retotalled(log.headers, placed, 0), bodies, strict=True):
             made.add(header, body)
         self.set(self.logs, dialog_id, made)

@@ -13,7 +13,7 @@ from palaver.errors import Ambiguous, InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Draft, Handle, Header, Node, Span, body_digest, next_header, rule
 from palaver.store import text
-from palaver.store.contents import Contents, Log
+from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
@@ -170,7 +170,7 @@ class MemoryStore:
             check_taken(log.last, taken)
             self._add(log, tuple(header for header, _body in taken), [bytes(body) for _header, body in taken])
 
-    def _add(self, log: Log, made: tuple[Header, ...], bodies: Sequence[bytes]) -> tuple[Header, ...]:
+    def _add(self, log: DialogContents, made: tuple[Header, ...], bodies: Sequence[bytes]) -> tuple[Header, ...]:
         length = len(log.headers)
         self.contents.undoable(lambda: log.cut(length))
         for header, body in zip(made, bodies, strict=True):
@@ -397,7 +397,7 @@ class MemoryStore:
         self.close()
 
 
-def _hit(log: Log, seq: int, said: str, wanted: Sequence[str]) -> Hit:
+def _hit(log: DialogContents, seq: int, said: str, wanted: Sequence[str]) -> Hit:
     header = log.headers[seq]
     return Hit(
         handle=Handle(log.node.dialog_id, seq),

@@ -227,7 +227,7 @@ _Entries: TypeAlias = AbstractSet[tuple[DialogId, int]]
 
 
 @dataclass(slots=True)
-class _Run:
+class _Leaving:
     """A run of entries that leaves; its neighbours are added to it."""
 
     dialog: DialogId
@@ -255,12 +255,12 @@ def _left_out(view: View, dropped: Mapping[int, Reason], kept: Sequence[int], po
         standing.update(_entries(view.exchanges[index].source.runs))
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
     holes = gaps(view.shared)
-    runs: list[_Run] = []
+    runs: list[_Leaving] = []
     others: list[Omission] = []
     for gone in view.omissions:
         if gone.span is not None and gone.reason in DECIDED:
             dialog, start, stop = gone.span.dialog, gone.span.start, gone.span.stop
-            runs.append(_Run(dialog, start, stop, gone.reason, gone.by, gone.messages, gone.size))
+            runs.append(_Leaving(dialog, start, stop, gone.reason, gone.by, gone.messages, gone.size))
         else:
             others.append(gone)
     parted = {*standing, *((run.dialog, run.start) for run in runs), *((hole.dialog, hole.start) for hole in holes)}
@@ -277,10 +277,10 @@ def _entries(runs: Iterable[tuple[DialogId, int, int]]) -> Iterator[tuple[Dialog
 
 def _leaving(
     view: View, dropped: Mapping[int, Reason], pieces: Iterable[tuple[int, int]], policy: str, standing: _Entries
-) -> tuple[list[_Run], list[Omission]]:
+) -> tuple[list[_Leaving], list[Omission]]:
     """Return the entries that leave, and the blocks that leave of entries that stay: a message with a result and words is part of two exchanges."""
     columns = view.columns
-    runs: list[_Run] = []
+    runs: list[_Leaving] = []
     blocks: list[Omission] = []
     for first, stop in pieces:
         exchange, reason = view.exchanges[first], dropped[first]
@@ -295,7 +295,7 @@ def _leaving(
                 own = tuple((dialog, seq, seq + 1) for dialog, seq in _entries(own) if (dialog, seq) not in standing)
                 blocks += _blocks(exchange, standing, reason, policy, counted=bool(own))
         for dialog, start, end in own:
-            runs.append(_Run(dialog, start, end, reason, policy, messages, size))
+            runs.append(_Leaving(dialog, start, end, reason, policy, messages, size))
             messages = size = 0  # counted with its first run
     return runs, blocks
 
@@ -339,11 +339,13 @@ def _blocks(
             counted = True
 
 
-def _joined(runs: list[_Run], ranks: Mapping[DialogId, int], standing: _Entries, holes: tuple[Span, ...]) -> list[_Run]:
+def _joined(
+    runs: list[_Leaving], ranks: Mapping[DialogId, int], standing: _Entries, holes: tuple[Span, ...]
+) -> list[_Leaving]:
     """Return runs in the order of the log, neighbours joined."""
     # the dialog's own entries come after those that it shares
     runs.sort(key=lambda run: (ranks.get(run.dialog, len(ranks)), run.start))
-    joined: list[_Run] = []
+    joined: list[_Leaving] = []
     for run in runs:
         last = joined[-1] if joined else None
         if last is None or not _neighbours(last, run, standing, holes):
@@ -355,7 +357,7 @@ def _joined(runs: list[_Run], ranks: Mapping[DialogId, int], standing: _Entries,
     return joined
 
 
-def _neighbours(last: _Run, run: _Run, standing: _Entries, holes: tuple[Span, ...]) -> bool:
+def _neighbours(last: _Leaving, run: _Leaving, standing: _Entries, holes: tuple[Span, ...]) -> bool:
     if last.dialog != run.dialog or last.reason is not run.reason or last.by != run.by:
         return False
     if last.stop == run.start:
@@ -365,7 +367,7 @@ def _neighbours(last: _Run, run: _Run, standing: _Entries, holes: tuple[Span, ..
     return all((run.dialog, seq) not in standing for seq in range(last.stop, run.start))
 
 
-def _outside(gone: Iterable[Omission], joined: list[_Run], ranks: Mapping[DialogId, int]) -> Iterator[Omission]:
+def _outside(gone: Iterable[Omission], joined: list[_Leaving], ranks: Mapping[DialogId, int]) -> Iterator[Omission]:
     """Return omissions without the empty messages that lie within runs that leave."""
     starts = [(ranks.get(run.dialog, len(ranks)), run.start) for run in joined]
     for omission in gone:

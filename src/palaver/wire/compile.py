@@ -75,7 +75,7 @@ def compile(  # noqa: A001 - the word for it
     for exchange in compiled:
         notes.extend(exchange.changes)
     head = api.head(plan)
-    said = _Conversation(api.neighbours)
+    said = _Growing(api.neighbours)
     ends = _put_together(said, list(_sent(compiled, exchanges, head, media, notes)), plan, exchanges)
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
@@ -104,7 +104,7 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
         )
 
 
-def _frozen(head: Body, field: str, said: _Conversation, notes: ChangeNotes) -> Mapping[str, Any]:
+def _frozen(head: Body, field: str, said: _Growing, notes: ChangeNotes) -> Mapping[str, Any]:
     """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
     cleaned: list[Replaced] = []
     body = freeze(head, "body", cleaned)
@@ -199,7 +199,7 @@ class _Sent(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Conversation:
+class _Growing:
     """The conversation while it is put together.
 
     Attributes:
@@ -260,7 +260,7 @@ def _sent(
 
 
 def _put_together(
-    said: _Conversation, sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges
+    said: _Growing, sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges
 ) -> list[tuple[int, int]]:
     """Put the exchanges together, with what must come before and after them; return where each begins and ends."""
     then = outline.call.then or ""

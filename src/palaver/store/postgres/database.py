@@ -20,7 +20,7 @@ from psycopg.waiting import Ready, Wait
 from palaver.errors import InvalidInput, PalaverError, StoreBusy
 from palaver.store import text
 from palaver.store.postgres.faults import fault, unknown_outcome
-from palaver.store.postgres.opening import Connection, Opener, address, formats
+from palaver.store.postgres.opening import Connection, PostgresOpener, address, formats
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import DatabaseOf, Row, Rows
 from palaver.store.sql.statements import statements
@@ -110,7 +110,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
     A transaction is sent as a pipeline: statements travel together up to the next one whose rows are needed. So an append takes two journeys.
     """
 
-    def __init__(self, opener: Opener, most: int) -> None:
+    def __init__(self, opener: PostgresOpener, most: int) -> None:
         self._opener = opener
         self._schema = opener.where.schema
         self._pipelines: WeakKeyDictionary[Connection, tuple[ExitStack, psycopg.Pipeline]] = WeakKeyDictionary()
@@ -307,7 +307,7 @@ class PostgresStore(SqlStore):
         if durability is Durability.MEMORY:
             raise InvalidInput("A database outlives the process: its durability is full or normal.")
         where = address(url)
-        opener = Opener(where, durability, wait, writable=not read_only)
+        opener = PostgresOpener(where, durability, wait, writable=not read_only)
         opener.prepare(create=create)
         self.place = where.place
         super().__init__(PostgresDatabase(opener, connections), where.url, durability, formats())

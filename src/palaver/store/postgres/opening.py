@@ -118,7 +118,7 @@ def newest_format() -> int:
     return formats()[-1].version
 
 
-class Opener:
+class PostgresOpener:
     """How the connections of one store are opened.
 
     A connection has no settings of its own: each transaction sets what it needs for itself, and statements name the schema. So a pooler that

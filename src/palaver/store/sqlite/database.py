@@ -19,7 +19,7 @@ from palaver.store.sql.database import DatabaseOf, Row, Rows
 from palaver.store.sql.statements import statements
 from palaver.store.sql.store import SqlStore
 from palaver.store.sqlite.faults import busy, fault, moved
-from palaver.store.sqlite.opening import Opener, formats, prepare
+from palaver.store.sqlite.opening import SqliteOpener, formats, prepare
 
 _CONNECTIONS = 64  # each costs three file descriptors
 _LOOKS = 2
@@ -69,7 +69,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     one_writer = True
 
-    def __init__(self, opener: Opener, *, create: bool) -> None:
+    def __init__(self, opener: SqliteOpener, *, create: bool) -> None:
         self._opener = opener
         super().__init__(str(opener.path), opener.wait, most=_CONNECTIONS, writable=opener.writable)
         self._file, first = prepare(opener, create=create)
@@ -305,5 +305,5 @@ class SqliteStore(SqlStore):
             url = f"sqlite://{quote(str(self.path))}"
         except UnicodeEncodeError as error:
             raise InvalidInput(f"SQLite opens files whose names are UTF-8, and {str(self.path)!r} is not.") from error
-        opener = Opener(self.path, durability, wait, writable=not read_only)
+        opener = SqliteOpener(self.path, durability, wait, writable=not read_only)
         super().__init__(SqliteDatabase(opener, create=create), url, durability, formats())

@@ -50,7 +50,7 @@ def newest_format() -> int:
     return formats()[-1].version
 
 
-class Opener:
+class SqliteOpener:
     """How the connections of one store are opened.
 
     Attributes:
@@ -138,7 +138,7 @@ def _cannot_open(path: Path, error: apsw.Error) -> PalaverError:
 # --- making and migrating ---------------------------------------------------------------------------------------------------------
 
 
-def prepare(opener: Opener, *, create: bool) -> tuple[os.stat_result, apsw.Connection]:
+def prepare(opener: SqliteOpener, *, create: bool) -> tuple[os.stat_result, apsw.Connection]:
     """Make the file if it is to be made, look at what is there, and bring it to the newest format.
 
     Returns:
@@ -250,7 +250,7 @@ def _format(connection: apsw.Connection, path: Path) -> int:
     return found
 
 
-def _settled(opener: Opener, connection: apsw.Connection, *, create: bool) -> int:
+def _settled(opener: SqliteOpener, connection: apsw.Connection, *, create: bool) -> int:
     """Return the format of what is there; a reader waits a moment for another process that is just making it."""
     begun = opener.path.stat().st_mtime
     while True:
@@ -262,7 +262,7 @@ def _settled(opener: Opener, connection: apsw.Connection, *, create: bool) -> in
         sleep(_RETRY_SECONDS)
 
 
-def _upgrade(opener: Opener, connection: apsw.Connection) -> None:
+def _upgrade(opener: SqliteOpener, connection: apsw.Connection) -> None:
     connection.execute("PRAGMA secure_delete=ON; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON").fetchall()
     _use_wal(opener, connection)
     for migration in formats():
@@ -270,7 +270,7 @@ def _upgrade(opener: Opener, connection: apsw.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the tables themselves never depend on a log
 
 
-def _use_wal(opener: Opener, connection: apsw.Connection) -> None:
+def _use_wal(opener: SqliteOpener, connection: apsw.Connection) -> None:
     """Switch to a write-ahead log; SQLite gives up at once when two processes do this to a new file, so repeat."""
     deadline = monotonic() + opener.wait
     while True:
