@@ -28,7 +28,9 @@ from palaver import (
 )
 from palaver.log import Approval, ModeChange, Toolset, ToolSpec, decode_entry
 from palaver.messages import canonical_json, thaw
-from palaver.wire import broken_at
+from palaver.providers import profile
+from palaver.wire import Call, broken_at
+from palaver.wire import compile as compile_
 from tests.demand.ground import (
     MODELS,
     PAGE,
@@ -185,7 +187,8 @@ def test_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
         waits = any(exchange.open for exchange in dialog.view().exchanges)
         _step(dialog, what, number)
         for name, model in MODELS.items():
-            request = dialog.request(name, model, cache=False)
+            request = compile_(dialog.view(), profile(name, model), Call(model=model, cache=False), dialog.store.blob)
+            request.check(as_history=True)
             if name in before and not (
                 waits and what == "result"
             ):  # the volatile tail: words in the place of a result to come

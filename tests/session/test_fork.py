@@ -83,7 +83,7 @@ def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
         assert dialog.recall(gone.place) == parent.messages[3].contents[0]
         assert "disk c2" in str(dialog.view().messages)
         for api in ("openai", "openai-responses", "anthropic", "gemini"):
-            (changed,) = dialog.request(api, "gpt-5").report.about(result)
+            (changed,) = dialog.request(api, "gpt-5", then="Go on.").report.about(result)
             assert "its call is not there" in str(changed)
     child.put_text("Go on. " + "word " * 500)
     child.put_text("I go on.", role="assistant")

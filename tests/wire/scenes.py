@@ -80,7 +80,7 @@ class Scene:
         """Compile what there is so far, and hold it to the provider's rules."""
         called = model or MODELS[name]
         request = compile(self.view(), profile(name, called), Call(model=called, **fields), load)
-        request.check()
+        request.check(as_history=True)
         return request
 
     def _turn(self, role: Role, contents: Iterable[Content | str], speaker: Speaker, **fields: Any) -> Turn:  # noqa: ANN401

@@ -51,10 +51,10 @@ def test_law_7_recorded_session_compiles_and_grows(recording: Recording) -> None
         steps = sorted({round(step * len(view.exchanges) / STEPS) for step in range(STEPS + 1)})
         for name, model in MODELS.items():
             grown = [compiled(replace(view, exchanges=view.exchanges[:size]), name, model, store) for size in steps]
-            grown[-1].check()
+            grown[-1].check(as_history=True)
             for before, after in pairwise(grown[1:]):
                 broken = broken_at(before, after)
                 assert broken is None or (broken == 0 and not view.tools)
         said = {turn.model for exchange in view.exchanges for turn in exchange.turns if turn.model.startswith("claude")}
         for model in said:
-            compiled(view, "anthropic", model, store).check()
+            compiled(view, "anthropic", model, store).check(as_history=True)

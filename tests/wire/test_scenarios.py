@@ -5,6 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pytest
+
+from palaver import Dialog
+from palaver.errors import InvalidRequest
 from palaver.messages import (
     ImageContent,
     Media,
@@ -39,7 +43,7 @@ def folded(log: Log, name: str) -> Request:
     """Compile what a log shows, and check it."""
     view = fold(log.store, log.dialog)
     request = compile_(view, profile(name, MODELS[name]), Call(model=MODELS[name]), log.store.blob)
-    request.check()
+    request.check(as_history=True)
     return request
 
 
@@ -174,6 +178,20 @@ def test_images_in_each_providers_words() -> None:
     assert chat[2]["image_url"]["url"] == "https://example.org/a.png"
     sources = [block["source"] for block in scene.request("anthropic").body["messages"][0]["content"][1:]]
     assert (sources[0]["media_type"], sources[1]["type"]) == ("image/gif", "url")
+
+
+@pytest.mark.parametrize(("name", "model"), [("anthropic", "claude-opus-4-6"), ("gemini", MODELS["gemini"])])
+def test_request_ends_where_its_model_can_answer(name: str, model: str) -> None:
+    """A dialog that ends on the assistant's words is no request for a model that does not continue them; with the next words it is one."""
+    dialog = Dialog()
+    dialog.put_text("Name a colour.")
+    dialog.put_text("Blu", role="assistant")
+    with pytest.raises(InvalidRequest, match="Add the next user message"):
+        dialog.request(name, model)
+    assert dialog.request(name, model, then="And another one?")
+    assert dialog.request("anthropic", "claude-sonnet-4-5").history
+    dialog.put_text("And another one?")
+    assert not dialog.request(name, model).history
 
 
 def test_images_over_the_limit_leave_in_steps() -> None:

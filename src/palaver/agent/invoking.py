@@ -76,7 +76,7 @@ class WorkingCopy:
         store = self.dialog.store
         made = Call(model=model, **call)
         request = compile_request(self._view, profile, made, lambda digest: store.blob(BlobId(digest)), self._memo)
-        request.check()
+        request.check(as_history=True)  # a paused answer is sent back as it is, and the model continues it
         return request
 
 

@@ -145,7 +145,7 @@ def _past(dialog: Dialog, before: ImportedCall | None, at: int | None, *, whole:
 def _compiled(dialog: Dialog, found: Seen, wire: str, then: str | None) -> Seen:
     call = Call(model=found.model, then=then)
     request = compile(found.view, profile(wire, found.model), call, lambda digest: dialog.store.blob(BlobId(digest)))
-    request.check()
+    request.check(as_history=True)
     return replace(found, request=request)
 
 

@@ -848,7 +848,8 @@ class Dialog:
             InvalidInput: A `Call` has no such field; nothing was written.
             NotFound: There is no profile of this name.
             InfeasibleBudget: What must be sent is larger than the budget.
-            InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
+            InvalidRequest: The request breaks a rule of its provider: it ends on the assistant's words, which the model does not continue, so the
+                next user message is missing; or it is a defect of palaver.
         """
         known = providers.profile(profile, model) if isinstance(profile, str) else profile
         for name in call.keys() - wire.Call.__dataclass_fields__.keys():

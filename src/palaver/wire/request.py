@@ -18,7 +18,7 @@ from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, View
 from palaver.wire.check import validate
-from palaver.wire.place import Violation
+from palaver.wire.place import Breach
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
@@ -218,20 +218,24 @@ class Request(Mapping[str, Any]):
         """The SHA-256 of the canonical bytes, 64 hexadecimal digits."""
         return sha256(self.data).hexdigest()
 
-    def check(self) -> None:
+    def check(self, *, as_history: bool = False) -> None:
         """Check the request against its provider's rules.
 
         Exchanges that an earlier request of the conversation was checked with are not checked again; only new ones and their neighbours are.
         A parameter that palaver does not know passes: compatible servers have fields of their own.
 
+        Args:
+            as_history: Whether it may end on the assistant's words where the model takes no such request: it becomes one with words after it.
+
         Raises:
-            InvalidRequest: It breaks a rule; the error lists the violations. This is a defect of palaver, or of the call's own parameters,
-                which the error names.
+            InvalidRequest: It breaks a rule; the error lists the violations. The conversation ends on the assistant's words, which this model does not
+                continue; or this is a defect of the call's own parameters, which the error names, or of palaver.
         """
+        relaxed = as_history and self.history and not self.profile.turns.assistant_last
         excerpt = self._excerpt()
-        violations = [] if excerpt is None else self._violations(excerpt)
+        violations = () if excerpt is None else validate(excerpt, self.profile, as_history=relaxed)
         if excerpt is None or violations:
-            violations = self._violations(self.body)
+            violations = validate(self.body, self.profile, as_history=relaxed)
         if not violations:
             for piece in self.pieces:
                 piece.compiled.checked = True
@@ -240,11 +244,9 @@ class Request(Mapping[str, Any]):
         named = sorted(
             {name for name in own for violation in violations if re.match(rf"{re.escape(name)}\b", violation.path)}
         )
-        raise InvalidRequest(self.profile.name, violations, hint=_OWN.format(", ".join(named)) if named else "")
-
-    def _violations(self, body: Mapping[str, Any]) -> list[Violation]:
-        prefill = self.history and self.profile.turns.assistant_last  # it is a request as it stands
-        return list(validate(body, self.profile, as_history=self.history and not prefill))
+        hint = _OWN.format(", ".join(named)) if named else ""
+        ends = all(violation.rule is Breach.ROLE_LAST for violation in violations)
+        raise InvalidRequest(self.profile.name, violations, hint=_ENDS if ends else hint)
 
     def _excerpt(self) -> Mapping[str, Any] | None:
         """Return the body with only those items that are not yet checked, their neighbours and the beginning of their turn.
@@ -278,6 +280,8 @@ class Request(Mapping[str, Any]):
             index -= 1
         return index
 
+
+_ENDS = "Add the next user message, or pass its words as `then`."
 
 _OWN = "Parameters given with the call are not as the provider wants them: {}."
 
