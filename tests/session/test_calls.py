@@ -188,3 +188,17 @@ def test_a_format_is_given_back_whatever_its_order() -> None:
         sent = dialog.request(name, model, format=Format(schema, "place"), max_tokens=500)
         dialog.calls.record(sent)
         assert dialog.calls[0].request().digest == sent.digest, name
+
+
+def test_text_for_a_missing_result_is_true_and_stays() -> None:
+    """An open call's text does not say that the conversation went on, and once it went on, what was sent is sent again."""
+    dialog = Session.create().root
+    dialog.append({"role": "user", "content": "Pay."})
+    pay = {"id": "c1", "type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    dialog.append({"role": "assistant", "content": None, "tool_calls": [pay]})
+    waiting = dialog.request("openai", "gpt-5")["messages"]
+    assert waiting[-1]["role"] == "tool"
+    assert "went on" not in waiting[-1]["content"]
+    assert "waiting" in waiting[-1]["content"]
+    dialog.append({"role": "user", "content": "Something else."})
+    assert dialog.request("openai", "gpt-5")["messages"][:-1] == waiting

@@ -21,8 +21,8 @@ from palaver.messages import (
 )
 from palaver.view.blocks import NO_CHANGES, Block, BlockChange, Reason, Turn, change_of, shown_turns
 
-NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
-"""The result of a call that has none. The words do not change when an open call is abandoned: a request sent while it was open stays a prefix of the next."""
+NO_RESULT = "No result is recorded for this tool call: it is waiting for one, or was interrupted."
+"""The result of a call that has none. The words are true of an open call and of an abandoned one: a request sent while it was open stays a prefix of the next."""
 
 WAITING = "This tool call waits for its result."
 """What people read of a call that is open; models read `NO_RESULT`."""

@@ -22,7 +22,7 @@ from palaver.wire.place import Breach
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
-COMPILER = 7
+COMPILER = 8
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 
