@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from palaver import Session
+from palaver.erasure.erase import erase
 from palaver.errors import InvalidInput, NotFound, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import (
@@ -19,6 +20,7 @@ from palaver.log import (
     Pin,
     Place,
     Section,
+    Span,
     Toolset,
     ToolSpec,
     decode_entry,
@@ -28,7 +30,9 @@ from palaver.messages import Speaker, words_of
 from palaver.store import verify_store
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, assert_closed, model, result, sketch, system, text_of, user
+from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
+from palaver.transcripts.exporting import EXPORTS
 from palaver.view import fold
 from tests.store.backends import SqliteBackend
 
@@ -103,6 +107,38 @@ def test_changed_body_is_said_in_the_view(tmp_path: Path) -> None:
         assert [finding.place for finding in examine(session.store, session.session_id).findings] == [str(place)]
         dialog.put_text("and on")
         assert sketch(dialog.view())[2:] == ["user[and on]"]
+
+
+@pytest.mark.parametrize("moved", [1, 16, 1 << 40])
+def test_lost_newest_header_loses_only_itself(tmp_path: Path, moved: int) -> None:
+    """D20: when the number in the newest header changed, the entries before it are shown, verified and exported, and a line names the place; nothing is written after it."""
+    backend = SqliteBackend(tmp_path / "log.db")
+    with Session.create(store=backend.open()) as session:
+        for text in ("a", "b", "c", "d", "e"):
+            session.root.put_text(text)
+        place = Handle(session.root.dialog_id, 4)
+    backend.run("UPDATE headers SET seq = seq + ? WHERE seq = 4", moved)
+    with Session.open(backend.open(), session.session_id) as session:
+        dialog = session.root
+        line = f"[Entry {place} cannot be read: it is lost, or not what was written.]"
+        assert sketch(dialog.view()) == ["user[a]", "user[b]", "user[c]", "user[d]", f"user[{line}]"]
+        assert session.store.verify(dialog.dialog_id) == (Span(dialog.dialog_id, 4, 5),)
+        run = verify_store(session.store)
+        assert (str(place), "lost_header") in {(fault.place, fault.code) for fault in run}
+        assert run.entries == 4
+        diagnosis = examine(session.store, session.session_id)
+        assert ([finding.place for finding in diagnosis.findings], diagnosis.reachable) == ([str(place)], 4)
+        for form in EXPORTS:
+            assert b'"d"' in b"".join(export(session.store, session.session_id, form).pieces) or form == "markdown", (
+                form
+            )
+        with pytest.raises(StoreDamaged):
+            dialog.put_text("and on")
+        assert sketch(dialog.fork().view()) == sketch(dialog.view())
+        branch = session.rewind(Handle(dialog.dialog_id, 3)).apply()
+        branch.put_text("and on")
+        assert sketch(branch.view()) == ["user[a]", "user[b]", "user[c]", "user[d]", "user[and on]"]
+        assert erase(session.store, session=session.session_id).complete
 
 
 def test_damaged_state_is_told_in_the_instructions() -> None:

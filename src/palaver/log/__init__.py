@@ -7,6 +7,7 @@ from palaver.log.decoding import (
     entry_at,
     every_body,
     every_header,
+    lost_header,
 )
 from palaver.log.entries import (
     KINDS,
@@ -156,6 +157,7 @@ __all__ = [
     "last_of",
     "letter",
     "lineage",
+    "lost_header",
     "message_draft",
     "messages_in",
     "next_header",

@@ -82,7 +82,7 @@ def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
 
 def every_header(reader: Reader, span: Span) -> Iterator[Header]:
     """Return the headers of a span, and for each entry that the store has lost the header of a message that says so."""
-    return _every(reader.headers(span.dialog, span.start, span.stop), span, _lost)
+    return _every(reader.headers(span.dialog, span.start, span.stop), span, lost_header)
 
 
 def _every(rows: Iterable[_Row], span: Span, lost: Callable[[int], _Row]) -> Iterator[_Row]:
@@ -96,7 +96,8 @@ def _every(rows: Iterable[_Row], span: Span, lost: Callable[[int], _Row]) -> Ite
     yield from map(lost, range(expected, span.stop))
 
 
-def _lost(seq: int) -> Header:
+def lost_header(seq: int) -> Header:
+    """Return the header of an entry that a store has lost: a message that says so."""
     return NOTHING._replace(
         seq=seq, kind="message", role="user", speaker="harness", blocks="t", continues="message"
     )  # it counts as no message of its own

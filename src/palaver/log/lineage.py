@@ -114,7 +114,10 @@ class Reader(Protocol):
     def headers(
         self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
     ) -> Iterator[Header]:
-        """Return the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
+        """Return the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily.
+
+        A header that is lost is left out. `last` and `header` return that of an empty message in its place.
+        """
         ...
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:

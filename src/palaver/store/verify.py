@@ -115,10 +115,8 @@ class Verification:
         bodies = self.store.bodies(dialog_id, 0, stop)
         seq, body = next(bodies, (stop, None))
         for header in self.store.headers(dialog_id, 0, stop):
-            if (lost := header.seq - last.seq - 1) > 0:
-                what = f"{counted(lost, 'entry')} from here on {'is' if lost == 1 else 'are'} not there, and later ones are."
-                yield Fault(_at(dialog_id, last.seq + 1), "lost_header", what)
-                last = last._replace(seq=header.seq - 1)
+            yield from _lost(dialog_id, last.seq + 1, header.seq)
+            last = last._replace(seq=header.seq - 1)
             while seq < header.seq:
                 seq, body = next(bodies, (stop, None))
             found = body if seq == header.seq else None
@@ -129,6 +127,7 @@ class Verification:
                 yield fault
             latest = max(latest, header.at)
             yield from self._media(dialog_id, header.seq, found)
+        yield from _lost(dialog_id, last.seq + 1, stop)
         if active < latest:
             what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
             yield Fault(dialog_id[:SHORT_DIGITS], "wrong_activity", what)
@@ -185,6 +184,13 @@ def _continued(place: str, found: Iterator[Fault]) -> Iterator[Fault]:
         yield from found
     except StoreDamaged as error:
         yield Fault(place, "unreadable", str(error))
+
+
+def _lost(dialog_id: DialogId, start: int, stop: int) -> Iterator[Fault]:
+    """Return a fault for the entries of a range, which have no headers, if there are any."""
+    if (lost := stop - start) > 0:
+        what = f"The {'header' if lost == 1 else 'headers'} of {counted(lost, 'entry')} from here on cannot be read."
+        yield Fault(_at(dialog_id, start), "lost_header", what)
 
 
 def _at(dialog_id: DialogId, seq: int) -> str:

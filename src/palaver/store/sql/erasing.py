@@ -10,7 +10,7 @@ from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
 from palaver.store.records import blob_digest, header_values, references, unknown
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Rows
-from palaver.store.sql.rows import end, missing, session_no
+from palaver.store.sql.rows import missing, session_no
 
 
 class SqlEraser:
@@ -25,7 +25,7 @@ class SqlEraser:
             return
         with self._db.writing() as rows:
             place = self._locked(rows, dialog_id)
-            length = end(rows, dialog_id)[1]
+            length = log.newest(rows, dialog_id, strict=True)[1].seq + 1
             wrong = next((one.seq for one in placed if not 0 <= one.seq < length), None)
             if wrong is not None:
                 raise unknown("handle", str(Handle(dialog_id, wrong)))

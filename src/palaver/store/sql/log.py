@@ -1,29 +1,65 @@
-"""Reading entries, as rows: a page at a time; a damaged header is derived again."""
+"""Reading entries, as rows: a page at a time; a damaged header is derived again, or lost."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Handle, Header, Span
+from palaver.log import NOTHING, Handle, Header, Span, lost_header
 from palaver.store.records import MOST_ENTRIES, SHORT_DIGITS, derived_header, header_in, require_written, unknown
 from palaver.store.sql.database import Database, Row, Rows
-from palaver.store.sql.rows import Place, end
+from palaver.store.sql.rows import Place, missing
 
 _FIRST_ROWS, _PAGE_ROWS = 32, 512  # most readers that go backwards soon have what they look for
 _PAGE_BYTES = 1 << 20
+_STATE = ("at", "number", "total", "turn_head", "view_base", "open_turn", "open_calls")
 _DERIVED_AT_ONCE = (
     64  # damaged headers before one, more than a page of SQLite has: whoever reads in order derives any number
 )
 
 
-def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
-    """Read one header."""
-    place, row = _row(rows, "header_get", dialog_id, seq)
+def newest(rows: Rows, dialog_id: DialogId, *, strict: bool = False) -> tuple[Place, Header]:
+    """Return the place of a dialog, and its newest header; `NOTHING` when it has none.
+
+    When the newest header is lost, the dialog ends in a lost entry after the newest that can be read.
+
+    Args:
+        rows: Where to read.
+        dialog_id: The dialog.
+        strict: Whether a lost header is an error: nothing may be written after it.
+
+    Raises:
+        StoreDamaged: The newest header is lost, and that is an error; or none of the many before it can be read either.
+    """
+    row = rows.one("newest", dialog_id=dialog_id)
     if row is None:
-        raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is lost")
-    return header_in(row) or repaired(rows, place, row)
+        raise missing(rows, "dialog", dialog_id)
+    place = (dialog_id, row[0], row[1])
+    if row[2] is None:
+        return place, NOTHING
+    try:
+        return place, header_in(row[2:]) or repaired(rows, place, row[2:])
+    except StoreDamaged:
+        if strict:
+            raise
+        return place, _lost(rows, place, row[2], newest=True)
+
+
+def end(rows: Rows, dialog_id: DialogId) -> tuple[Place, int]:
+    """Return the place of a dialog, and how many own entries it has."""
+    place, last = newest(rows, dialog_id)
+    return place, last.seq + 1
+
+
+def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
+    """Read one header; of a lost one, what follows from the headers before it."""
+    place, row = _row(rows, "header_get", dialog_id, seq)
+    with suppress(StoreDamaged):
+        if row is not None:
+            return header_in(row) or repaired(rows, place, row)
+    return _lost(rows, place, seq)
 
 
 def one_body(rows: Rows, dialog_id: DialogId, seq: int) -> bytes:
@@ -62,15 +98,13 @@ def headers(
 def bodies(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
     """Return numbers and bodies of own entries; one that is lost or damaged is left out."""
     place, bounds = _bounds(db, dialog_id, start, stop)
-    return ((seq, body) for seq, body in _bodies(db, place, bounds) if body is not None)
+    return _bodies(db, place, bounds)
 
 
-def _bodies(db: Database, place: Place, bounds: range) -> Iterator[tuple[int, bytes | None]]:
+def _bodies(db: Database, place: Place, bounds: range) -> Iterator[tuple[int, bytes]]:
     for seq, body, _kind, digest in judged(db, place, bounds):
-        try:
+        with suppress(StoreDamaged):
             yield seq, _written(db, place, seq, body, digest)
-        except StoreDamaged:
-            yield seq, None
 
 
 def judged(db: Database, place: Place, bounds: range) -> Iterator[Row]:
@@ -79,15 +113,20 @@ def judged(db: Database, place: Place, bounds: range) -> Iterator[Row]:
 
 
 def damaged(db: Database, dialog_id: DialogId) -> Iterator[Span]:
-    """Return entries whose body does not match its digest, one by one, and each gap in the log as a whole."""
+    """Return entries whose body does not match its digest, one by one, and each run of entries whose headers are lost as a whole."""
     place, bounds = _bounds(db, dialog_id, 0, None)
-    expected = 0
-    for seq, body in _bodies(db, place, bounds):
-        if seq > expected:
-            yield Span(dialog_id, expected, seq)
-        if body is None:
-            yield Span(dialog_id, seq, seq + 1)
-        expected = seq + 1
+    intact = _bodies(db, place, bounds)
+    expected, seq = 0, -1
+    for header in _sound(db, place, pages(db, place, bounds, "headers_up")):
+        while seq < header.seq:
+            seq, _body = next(intact, (bounds.stop, b""))
+        if header.seq > expected:
+            yield Span(dialog_id, expected, header.seq)
+        if header.seq < seq:
+            yield Span(dialog_id, header.seq, header.seq + 1)
+        expected = header.seq + 1
+    if expected < bounds.stop:
+        yield Span(dialog_id, expected, bounds.stop)
 
 
 def _bounds(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> tuple[Place, range]:
@@ -127,22 +166,22 @@ def pages(
 # --- damaged headers ----------------------------------------------------------------------------------------------------------------
 
 
-def _sound(db: Database, place: Place, found: Iterable[Row]) -> Iterator[Header]:
+def _sound(ask: Rows | Database, place: Place, found: Iterable[Row]) -> Iterator[Header]:
+    """Return the headers of rows. One that can neither be read nor derived again is lost: it is left out."""
     last = NOTHING
     for row in found:
-        made = header_in(row)
-        if made is None:
-            with db.reading() as rows:
-                made = repaired(rows, place, row, last)
-        yield made
-        last = made
+        try:
+            last = header_in(row) or repaired(ask, place, row, last)
+        except StoreDamaged:
+            continue
+        yield last
 
 
-def repaired(rows: Rows, place: Place, row: Row, last: Header = NOTHING) -> Header:
+def repaired(ask: Rows | Database, place: Place, row: Row, last: Header = NOTHING) -> Header:
     """Return the header of a row that does not match its checksum: it is derived again from its body and the header before it.
 
     Args:
-        rows: Where to read.
+        ask: Where to read.
         place: The dialog.
         row: The row.
         last: A header that was read already; it is used if it is the one before.
@@ -156,12 +195,12 @@ def repaired(rows: Rows, place: Place, row: Row, last: Header = NOTHING) -> Head
     waiting = [row]
     if last.seq != row[0] - 1:
         last, before = _last_sound(
-            place, row[0], rows.all("headers_down", **numbers, start=0, stop=row[0], rows=_DERIVED_AT_ONCE)
+            place, row[0], ask.all("headers_down", **numbers, start=0, stop=row[0], rows=_DERIVED_AT_ONCE)
         )
         waiting += before
     for damaged_row in reversed(waiting):
         handle = str(Handle(place[0], damaged_row[0]))
-        body = rows.one("body_get", **numbers, seq=damaged_row[0])
+        body = ask.one("body_get", **numbers, seq=damaged_row[0])
         if body is None or body[0] is None:
             raise StoreDamaged(handle, "its header is damaged, and its body is lost")
         try:
@@ -170,6 +209,27 @@ def repaired(rows: Rows, place: Place, row: Row, last: Header = NOTHING) -> Head
         except InvalidInput as error:
             raise StoreDamaged(handle, f"header and body are damaged ({error})") from error
     return last
+
+
+def _lost(rows: Rows, place: Place, seq: int, *, newest: bool = False) -> Header:
+    """Return the header of a lost entry: that of a message without content, which leaves everything as it is.
+
+    Args:
+        rows: Where to read.
+        place: The dialog.
+        seq: The entry's number.
+        newest: Whether the number is lost, too: then it is the one after the newest header that can be read.
+
+    Raises:
+        StoreDamaged: None of the many headers before it can be read either.
+    """
+    numbers = {"session_no": place[1], "dialog_no": place[2]}
+    before = rows.all("headers_down", **numbers, start=0, stop=seq, rows=_DERIVED_AT_ONCE)
+    last = next(_sound(rows, place, before), NOTHING)
+    if last is NOTHING and len(before) == _DERIVED_AT_ONCE:
+        raise StoreDamaged(str(Handle(place[0], seq)), f"its header is lost, and so are the {len(before)} before it")
+    made = lost_header(last.seq + 1 if newest else seq)
+    return made._replace(**{name: getattr(last, name) for name in _STATE})
 
 
 def _last_sound(place: Place, seq: int, before: Iterable[Row]) -> tuple[Header, list[Row]]:

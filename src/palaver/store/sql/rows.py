@@ -70,11 +70,3 @@ def session_no(rows: Rows, session_id: str, *, lock: bool = False) -> int:
     if row is None:
         raise missing(rows, "session", session_id)
     return int(row[0])
-
-
-def end(rows: Rows, dialog_id: DialogId) -> tuple[Place, int]:
-    """Return the place of a dialog, and how many own entries it holds."""
-    row = rows.one("dialog_end", dialog_id=dialog_id)
-    if row is None:
-        raise missing(rows, "dialog", dialog_id)
-    return (dialog_id, row[0], row[1]), row[2]

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import NOTHING, Draft, Header, Node, Span, next_header
+from palaver.log import Draft, Header, Node, Span, next_header
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
@@ -25,15 +25,14 @@ from palaver.store.records import (
     check_prefix,
     check_taken,
     checked,
-    header_in,
     header_values,
     references,
     unknown,
 )
 from palaver.store.sql import log, rows, search, verify
-from palaver.store.sql.database import Database, Rows
+from palaver.store.sql.database import Database
 from palaver.store.sql.erasing import SqlEraser
-from palaver.store.sql.rows import Place, missing, refuse_gone, session_no, values_of
+from palaver.store.sql.rows import missing, refuse_gone, session_no, values_of
 from palaver.store.sql.statements import Migration
 from palaver.store.sql.tree import Tree
 
@@ -173,7 +172,7 @@ class SqlStore:
         with self._db.writing() as db:
             if not self._db.one_writer:
                 db.run("dialog_lock", dialog_id=dialog_id)
-            (_id, session_no, dialog_no), last = self._newest(db, dialog_id)
+            (_id, session_no, dialog_no), last = log.newest(db, dialog_id, strict=True)
             made = follow(last)
             place = {"session_no": session_no, "dialog_no": dialog_no}
             written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
@@ -183,19 +182,10 @@ class SqlStore:
             db.run("touch", session_no=session_no, at=max([header.at for header in made]))
             return made
 
-    @staticmethod
-    def _newest(db: Rows, dialog_id: DialogId) -> tuple[Place, Header]:
-        """Return the place of a dialog, and its newest header; `NOTHING` when it has none."""
-        row = db.one("newest", dialog_id=dialog_id)
-        if row is None:
-            raise missing(db, "dialog", dialog_id)
-        place = (dialog_id, row[0], row[1])
-        return place, NOTHING if row[2] is None else header_in(row[2:]) or log.repaired(db, place, row[2:])
-
     def last(self, dialog_id: DialogId) -> Header:
         """Return the newest header of a dialog's own entries, `NOTHING` when it has none."""
         with self._db.reading() as db:
-            return self._newest(db, dialog_id)[1]
+            return log.newest(db, dialog_id)[1]
 
     def header(self, dialog_id: DialogId, seq: int) -> Header:
         """Return one header of a dialog's own entries."""

@@ -84,7 +84,7 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
     for row in log.pages(db, place, range(MOST_ENTRIES), "headers_up"):
         length = row[0] + 1
         if header_in(row) is None:
-            what = "Its header does not match its checksum; it is derived from its body when it is read."
+            what = "Its header does not match its checksum; it is derived from its body when it is read, or lost."
             yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
     for entry in log.judged(db, place, range(length)):
         seq, body = entry[:2]
