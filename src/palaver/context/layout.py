@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import islice
 from typing import TypeAlias
 
 from palaver.context.meter import LOAD, Measure
@@ -34,9 +34,6 @@ __all__ = ["Facts", "Form", "Layout", "Rule"]
 
 _PAST = 512
 """The newest exchanges left out by earlier compactions that are read for a record; far fewer fit into it."""
-
-_MEASURED = 2
-"""Times the limit that a view may have for its positions to be measured, so that in most lists and previews the cut lands at the target."""
 
 STAND_INS = frozenset({"record", "notice"})
 """Labels of the texts that replace what was left out."""
@@ -85,7 +82,6 @@ class Facts:
         self.meter = meter
         self._loaded = len(view.exchanges)
         self._protected: dict[int, frozenset[int]] = {}
-        self._positions: dict[bool, list[int]] = {}
 
     @cached_property
     def fixed(self) -> int:
@@ -102,21 +98,14 @@ class Facts:
             self._protected[limit] = self.view.protected().union(small, () if newest is None else (newest,))
         return self._protected[limit]
 
-    def positions(self, limit: int) -> list[int]:
-        """Return the size before each boundary of the view, without derived texts; one more than there are exchanges.
+    @cached_property
+    def positions(self) -> list[int]:
+        """The size before each boundary of the view, without derived texts, estimated from recorded bytes; one more than there are exchanges.
 
-        A view of at most about twice the limit is measured. A larger one is estimated from recorded bytes.
+        Never measured: where a growing log passed from one to the other, a cut would move back.
         """
-        recorded, rate = self.view.columns.sizes, self.meter.recorded_per_unit
-        measured = recorded[-1] <= _MEASURED * limit * rate
-        if measured not in self._positions:
-            if measured:
-                self.view.load()
-                sizes = (0 if each.derived else self.meter.exchange(each) for each in self.view.exchanges)
-                self._positions[True] = list(accumulate(sizes, initial=0))
-            else:
-                self._positions[False] = [int(size / rate) for size in recorded]
-        return self._positions[measured]
+        rate = self.meter.recorded_per_unit
+        return [int(size / rate) for size in self.view.columns.sizes]
 
     @cached_property
     def past(self) -> int:
@@ -275,7 +264,7 @@ class Layout:
     @property
     def positions(self) -> list[int]:
         """The size before each exchange boundary, as cuts are ruled by it."""
-        return self.facts.positions(self.limit)
+        return self.facts.positions
 
     @property
     def beginning(self) -> int:
