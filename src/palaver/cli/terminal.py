@@ -28,6 +28,7 @@ __all__ = [
     "progress",
     "say",
     "short",
+    "styled",
     "table",
     "visible",
     "when",
@@ -65,20 +66,21 @@ def write(text: str) -> None:
 
 def say(text: str, style: str = "") -> None:
     """Print a line of a report to standard output."""
-    sys.stdout.write(_styled(sys.stdout, text, style))
+    sys.stdout.write(f"{styled(sys.stdout, text, style)}\n")
 
 
 def complain(text: str, style: str = "") -> None:
     """Print a line to standard error: an error, or what is not part of the result."""
-    sys.stderr.write(_styled(sys.stderr, text, style))
+    sys.stderr.write(f"{styled(sys.stderr, text, style)}\n")
 
 
-_STYLES = {"red": "31", "yellow": "33", "dim": "2"}
+_STYLES = {"red": "31", "yellow": "33", "cyan": "36", "dim": "2"}
 
 
-def _styled(stream: TextIO, text: str, style: str) -> str:
+def styled(stream: TextIO, text: str, style: str = "") -> str:
+    """Return a text as a stream shows it, without control characters; with colours only where it has some."""
     colours = style and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return f"\x1b[{_STYLES[style]}m{visible(text)}\x1b[0m\n" if colours else f"{visible(text)}\n"
+    return f"\x1b[{_STYLES[style]}m{visible(text)}\x1b[0m" if colours else visible(text)
 
 
 def emit(json: bool, row: Mapping[str, object], *lines: str) -> None:

@@ -10,11 +10,9 @@ import sys
 from collections.abc import Iterable
 from io import TextIOBase
 from pathlib import Path
+from typing import TextIO
 
-from rich.console import Console
-from rich.text import Text
-
-from palaver.cli.terminal import visible
+from palaver.cli.terminal import styled
 from palaver.errors import MissingExtra
 
 __all__ = ["Screen"]
@@ -40,10 +38,10 @@ class Screen(TextIOBase):
         """
         self.terminal = sys.stdin.isatty() and sys.stdout.isatty()
         self.lines = Keyboard(history, commands) if self.terminal else Pipe()
-        self._out = Console(file=sys.stdout, highlight=False)
-        self._aside = self._out if self.terminal else Console(file=sys.stderr, highlight=False)
+        self._out = sys.stdout
+        self._aside = sys.stdout if self.terminal else sys.stderr
         self._part = ""  # what the line that is being written belongs to
-        self._begun: Console | None = None  # where a line is not ended yet
+        self._begun: TextIO | None = None  # where a line is not ended yet
 
     def more(self, part: str, text: str) -> None:
         """Show more of a part: `text` is the answer; `thinking` and `printed` are on lines of their own."""
@@ -78,14 +76,11 @@ class Screen(TextIOBase):
         self.more("printed", text)
         return len(text)
 
-    def _show(self, console: Console, text: str, style: str = "") -> None:
+    def _show(self, stream: TextIO, text: str, style: str = "") -> None:
         if text:
-            self._begun = None if text.endswith("\n") else console
-        if style and console.is_terminal:
-            console.print(Text(visible(text), style=style), end="", soft_wrap=True)
-        else:
-            console.file.write(visible(text))  # rich would expand tabs
-            console.file.flush()
+            self._begun = None if text.endswith("\n") else stream
+        stream.write(styled(stream, text, style))
+        stream.flush()
 
 
 class Pipe:
