@@ -73,10 +73,10 @@ def windows(dialog: Dialog, rows: Sequence[ModelCallRow]) -> Iterator[WindowRow]
             sizes = Counter(tools=sizes["tools"]) + _sizes(fold(dialog.store, place.dialog, place.seq))
         elif header.kind == "instructions":
             sizes["system"] += header.size - stated
-            stated = header.size
+            stated = header.size  # new instructions replace the earlier ones
         elif header.kind == "toolset":
             sizes["tools"] = header.size
-        elif header.kind == "message" and header.blocks not in {"", "!"}:
+        elif header.kind == "message" and header.blocks not in {"", "!"}:  # a failed response fills no window
             sizes[_part(header.role, header.speaker)] += header.size
 
 
@@ -94,7 +94,7 @@ def _sizes(view: View) -> Counter[str]:
     if view.reader is not None:
         sizes["system"] = sum(view.reader.header(place.dialog, place.seq).size for place in stated)
     for exchange in view.exchanges:
-        if exchange.derived:
+        if exchange.derived:  # no entry has these words, so that no header has their size
             sizes["record" if exchange.derived == "record" else "summary"] += sum(
                 len(str(getattr(block.content, "content", "")).encode(errors="replace")) for block in exchange.blocks()
             )
@@ -107,7 +107,7 @@ def _sizes(view: View) -> Counter[str]:
 
 def _window(row: ModelCallRow, sizes: Mapping[str, int], *, compacted: bool) -> WindowRow:
     tokens = {part: round(sizes.get(part, 0) / BYTES_PER_TOKEN) for part in PARTS}
-    total, read = sum(tokens.values()), row["read"]
+    total, read = sum(tokens.values()), row["read"]  # bytes only give proportions; the provider counted
     if total < read:
         tokens["unrecorded"] = read - total
     elif read:
@@ -136,6 +136,7 @@ def marks(dialog: Dialog) -> MarksRow:
         ):
             if header.kind == "message" and header.role == "user" and header.speaker in {"", "human"} and header.blocks:
                 places["prompts"].append(index)
+            # the bytes rule out nearly every result before it is decoded
             failed = header.blocks == "!" or ("r" in header.blocks and _ERROR in body and _failed(body))
             if header.kind == "message" and failed:
                 places["errors"].append(index)
@@ -180,7 +181,7 @@ def in_view(dialog: Dialog, handle: Handle, calls: Calls) -> list[tuple[int, int
         return []
     starts = recorded or [order[call.handle] for call in calls]
     runs: list[tuple[int, int]] = []
-    first = bisect_left(starts, at + 1)
+    first = bisect_left(starts, at + 1)  # a call sees only what came before it
     for end in (*changes[bisect_right(changes, at) :], len(order)):
         stop = bisect_left(starts, end)
         if first < stop and saw(dialog, calls[first]).find(handle) is not None:

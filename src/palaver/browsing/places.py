@@ -82,7 +82,7 @@ def numbered(store: Store, reference: str, *, only: bool = False) -> str:
     """
     if (parts := _NUMBERED.fullmatch(reference)) is None:
         return reference
-    with suppress(NotFound, InvalidInput):
+    with suppress(NotFound, InvalidInput):  # a dialog wins: its handles are what views print
         if store.resolve(parts["named"]):
             return reference
     named = parts["named"]

@@ -39,7 +39,7 @@ def index(store: Store, session_id: SessionId | None = None) -> int:
 
 def hits(store: Store, query: str, session_id: SessionId | None = None, limit: int = 20) -> Iterator[HitRow]:
     """Yield the best hits of a query, the best first (`Store.search`), in one session or in all."""
-    titles: dict[SessionId, str] = {}
+    titles: dict[SessionId, str] = {}  # a title may be read from the first message
     for hit in store.search(query, session_id=session_id, limit=limit, ranked=True):
         if hit.session_id not in titles:
             titles[hit.session_id] = title(store, store.session(hit.session_id))

@@ -95,6 +95,7 @@ def dialogs(store: Store, session_id: SessionId) -> Iterator[DialogRow]:
     """Yield the dialogs of a session, each before those forked from it, which follow it directly. Reads one header of each."""
     nodes, main = store.nodes(session_id), store.session(session_id).root
     known = {node.dialog_id for node in nodes}
+    # a parent may be erased: its children begin trees of their own
     waiting = [node for node in reversed(nodes) if node.parent_id not in known]
     while waiting:
         node = waiting.pop()
