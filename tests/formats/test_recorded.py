@@ -12,7 +12,7 @@ import zstandard
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats import FORMATS, Match, Put, matches, open_source
-from palaver.log import Compaction, MessageEntry, Run
+from palaver.log import NOTHING, Compaction, Header, MessageEntry, Run, message_draft, next_header
 from palaver.messages import Message
 from palaver.store.memory import MemoryStore
 from palaver.view import Reason, fold
@@ -116,14 +116,15 @@ def test_compaction_leaves_out_what_it_says(recording: Recording) -> None:
     """Every message up to a compaction is kept by it or among what it leaves out, and the default view is the smaller one."""
     found = read_file(recording.path)
     said_before: dict[str, list[int]] = {}
-    responses: dict[str, str | None] = {}
+    last: dict[str, Header] = {}
     for put in found.puts:
         sums = said_before.setdefault(put.dialog, [0])
-        message = put.entry.message if isinstance(put.entry, MessageEntry) else None
-        goes_on = message is not None and message.response_id and message.response_id == responses.get(put.dialog)
-        sums.append(sums[-1] + (message is not None and not goes_on))
-        if message is not None and message.response_id:
-            responses[put.dialog] = message.response_id
+        begins = False
+        if isinstance(put.entry, MessageEntry):  # counted as a store counts
+            draft = message_draft(put.entry.message, put.entry.at, b"")
+            last[put.dialog] = next_header(draft, last.get(put.dialog, NOTHING))
+            begins = last[put.dialog].begins
+        sums.append(sums[-1] + begins)
         if isinstance(put.entry, Compaction):
             runs = [piece for piece in put.entry.pieces if isinstance(piece, Run)]
             kept = sum(said_before[run.dialog][run.stop] - said_before[run.dialog][run.start] for run in runs)

@@ -10,8 +10,7 @@ on.
 The view fits between target and limit for a stretch of cuts. Of the marks in that stretch the longest is the cut. The stretch slides forward as the log grows; the mark stays
 the longest in it until it slides out, and only then does the view change. Where no long mark is in the stretch, the first cut at or under the target belongs to it.
 
-The ruler measures tokens in a view of up to about twice the limit. A longer view is not read: its tokens are estimated from
-recorded bytes, which are in the headers. The stretch is one step long and has one long mark, so a view of T tokens loses ceil((T - L) / (L - G)) * (L - G) of
+The ruler does not measure tokens: they are estimated from recorded bytes, which are in the headers, so that a long log is not read. The stretch is one step long and has one long mark, so a view of T tokens loses ceil((T - L) / (L - G)) * (L - G) of
 them. Where bytes predict tokens badly, the view still ends between target and limit, which that formula alone would miss.
 """
 
