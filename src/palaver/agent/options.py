@@ -35,8 +35,8 @@ class AgentOptions:
     Attributes:
         approve: A function that decides at once about calls that need a decision. Without one they wait.
         max_exception_retry: The maximum number of repairs in a turn.
-        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK and of smolagents,
-            between those of the OpenAI Agents SDK (10) and Pydantic AI (50 requests).
+        max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK; that of
+            the OpenAI Agents SDK is 10.
         max_llm_recall: The maximum number of retries when the provider fails; 0 follows `retry`.
         retry: When and how often to retry, instead of the invoker's own policy.
         fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
