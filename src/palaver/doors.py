@@ -8,8 +8,6 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-__all__ = ["open_door"]
-
 
 class _LazyPackage(ModuleType):
     """A package with names that are not loaded yet."""

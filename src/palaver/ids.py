@@ -11,19 +11,6 @@ import os
 import time
 from typing import NewType
 
-__all__ = [
-    "BlobId",
-    "DialogId",
-    "MessageId",
-    "SessionId",
-    "derive_dialog_id",
-    "derive_id",
-    "new_dialog_id",
-    "new_message_id",
-    "new_session_id",
-    "now",
-]
-
 SessionId = NewType("SessionId", str)
 """Names one session: 32 hexadecimal digits."""
 

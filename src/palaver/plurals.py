@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["a_type", "counted", "with_article"]
-
 _VOWELS = frozenset("aeiou")
 _WITH_AN = frozenset("AEIOaeio")
 """The letters after which a name has `an`; most types with a `U`, such as UserMessage, begin with another sound."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from palaver.tools.mcp import MCP
+from palaver.tools import MCP
 from tests.peers.server import END_WITH_PARENT, listen
 
 PROGRAM = Path(__file__).parents[1] / "peers/node_modules/@modelcontextprotocol/server-everything/dist/index.js"

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from palaver.messages import ToolCallContent
-from palaver.tools import CallContext, Progress, Toolbox, execute
-from palaver.tools.mcp import MCP, McpSession
+from palaver.tools import MCP, CallContext, Progress, Toolbox, execute
+from palaver.tools.mcp import McpSession
 from tests.tools import everything
 from tests.tools.calling import ask, with_server
 

@@ -13,8 +13,8 @@ import pytest
 
 from palaver.errors import InvalidInput, NotFound, PalaverError
 from palaver.messages import ToolCallContent, thaw
-from palaver.tools import Toolbox, execute, tool
-from palaver.tools.mcp import MCP, McpSession, connect
+from palaver.tools import MCP, Toolbox, execute, tool
+from palaver.tools.mcp import McpSession, connect
 from tests.tools.calling import ask, with_server
 
 PROGRAM = str(Path(__file__).with_name("odd_server.py"))

@@ -57,9 +57,6 @@ from palaver.tools import CallContext, run_in_worker
 from palaver.tools.portal import run_sync
 from palaver.wire import Memo, Request
 
-__all__ = ["Agent"]
-
-
 _MAIN = "main"
 """The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
 

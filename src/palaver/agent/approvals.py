@@ -19,16 +19,6 @@ from palaver.messages import ToolCallContent
 from palaver.session import Dialog
 from palaver.store.protocol import Store
 
-__all__ = [
-    "Approver",
-    "Decision",
-    "Verdict",
-    "abandon",
-    "annotate",
-    "decide",
-    "open_calls",
-]
-
 # --- messages -----------------------------------------------------------------------------------------------------------
 
 

@@ -36,8 +36,6 @@ from palaver.tools import run_in_worker
 from palaver.view import View
 from palaver.wire import Request
 
-__all__ = ["MEMORY_SECTION", "ask"]
-
 MEMORY_SECTION = "palaver.memory"
 """The name of the instructions' section with the core memory."""
 

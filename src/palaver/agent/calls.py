@@ -15,8 +15,6 @@ from palaver.messages import FunctionCall, TextContent, ToolCallContent, ToolMes
 from palaver.plurals import a_type
 from palaver.tools import Function, ToolOutcome, execute_all
 
-__all__ = ["SUSPENDED", "settle"]
-
 SUSPENDED = "palaver.suspended"
 """The metadata key with which a tool says that it has no result yet. It waits for a decision and will be called again."""
 

@@ -19,8 +19,6 @@ from palaver.errors import Busy, InvalidInput
 from palaver.ids import DialogId, now
 from palaver.store.protocol import Store
 
-__all__ = ["RUNNING", "RunningTurns", "require_no_transaction", "require_unclaimed", "this_process"]
-
 _SILENCE = 600.0
 """Seconds after its last step for which a turn may run: as long as the SDKs of OpenAI and Anthropic wait for an answer."""
 

@@ -30,8 +30,6 @@ from palaver.view import Block, Exchange, Turn, View, in_force
 from palaver.wire import Call, Request
 from palaver.wire import compile as compile_request
 
-__all__ = ["ModelSummarizer", "is_plain", "room_after", "shaped"]
-
 _OVERFLOW_SHARE = 0.8
 """The share of the provider's stated limit for the next request. Coming answers and results need the rest."""
 

@@ -18,8 +18,6 @@ from palaver.session.recall_tools import read_back, search_for
 from palaver.tools import CallContext, Function, Toolbox
 from palaver.tools.toolbox import without_clashes
 
-__all__ = ["offered", "task_prompt"]
-
 
 def task_prompt(dialog: Dialog, turn: TurnState, settings: CallSettings) -> Prompt:
     """Return the prompt that governs the call from beginning to end.

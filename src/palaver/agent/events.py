@@ -11,21 +11,6 @@ from palaver.providers import BlockEvent, End, TextDelta, ThinkingDelta, ToolCal
 from palaver.tools import Progress
 from palaver.wire import Request
 
-__all__ = [
-    "AgentEvent",
-    "AnswerRefused",
-    "Asking",
-    "CallEnded",
-    "CallProgress",
-    "CallStarting",
-    "Compacted",
-    "DecisionAwaited",
-    "Delivered",
-    "Retrying",
-    "TurnFinished",
-    "TurnStarting",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TurnStarting:

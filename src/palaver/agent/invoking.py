@@ -26,8 +26,6 @@ from palaver.view import View
 from palaver.wire import Call, Memo, Profile, Request
 from palaver.wire import compile as compile_request
 
-__all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler", "WorkingCopy", "require_invoker"]
-
 StreamHandler: TypeAlias = Callable[[Any], object]
 """Called with each event. An awaitable result is awaited; any other result is ignored."""
 

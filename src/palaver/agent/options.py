@@ -19,8 +19,6 @@ from palaver.providers.retry import Retry
 from palaver.tokens import Budget
 from palaver.tools import CallContext
 
-__all__ = ["AgentOptions", "CallArguments", "CallSettings", "Conversation", "OptionKeywords"]
-
 _MOST_ROUNDS = 100
 """The maximum number of rounds of tools if `max_interrupt_steps` is 0; LLLM's figure."""
 

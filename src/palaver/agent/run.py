@@ -26,8 +26,6 @@ from palaver.session.incoming import stamped
 from palaver.tools import CallContext, Toolbox
 from palaver.wire import Memo, Request
 
-__all__ = ["AgentRun", "Listeners", "callback_failed"]
-
 _LAST_WORD = 5.0
 """Seconds for listeners to handle the end of a turn. A listener that hangs must not block a cancelled call."""
 

@@ -40,8 +40,6 @@ from palaver.agent.turn import ABANDON, Fate, TurnState, paused
 from palaver.errors import Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
 
-__all__ = ["Ask", "Finish", "Settle", "Step", "Wait", "go", "next_step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ask:

@@ -14,8 +14,6 @@ from palaver.agent.invoking import StreamHandler
 from palaver.agent.trace import Trace
 from palaver.tools.portal import run_sync
 
-__all__ = ["TurnStream"]
-
 
 class TurnStream:
     """The events of one turn. The turn begins when the first event is requested.

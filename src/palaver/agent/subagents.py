@@ -21,8 +21,6 @@ from palaver.session import Dialog, Session
 from palaver.session.incoming import rendered
 from palaver.tools import CallContext, Function, ToolReply
 
-__all__ = ["Inherits", "subagent"]
-
 Inherits: TypeAlias = Literal["nothing", "brief", "fork"]
 """What a sub-agent gets of its parent's conversation: only the task, also a brief, or everything."""
 

@@ -46,8 +46,6 @@ try:
 except ImportError as error:
     raise MissingExtra("Telemetry", "telemetry", package="opentelemetry-sdk") from error
 
-__all__ = ["Telemetry"]
-
 CONTEXT_EDIT = "palaver.context_edit"
 """The event of a compaction. The conventions have no name for it or for its attributes."""
 

@@ -16,8 +16,6 @@ from palaver.errors import ProviderError
 from palaver.messages import AssistantMessage, FunctionCall, InvokeCost, Message, ToolCallContent
 from palaver.prompts import Format
 
-__all__ = ["Answer", "OutputT", "State", "Trace"]
-
 OutputT = TypeVar("OutputT", default=str)
 """The type of an agent's output: `Agent` alone is an `Agent[str]`."""
 

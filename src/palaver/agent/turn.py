@@ -27,24 +27,6 @@ from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallCo
 from palaver.session.costs import REJECTED
 from palaver.store.protocol import Store
 
-__all__ = [
-    "ABANDON",
-    "CALL",
-    "DELIVERED",
-    "EXHAUSTED",
-    "PARTIAL",
-    "REFUSED",
-    "REPEATED",
-    "Fate",
-    "RejectedAnswer",
-    "TurnState",
-    "attempt_entry",
-    "deliveries",
-    "paused",
-    "read_turn",
-    "subagent_dialog",
-]
-
 CALL = "palaver.call"
 """The custom entry after each `turn_started` of ours. It records where the agent call began, which prompt governs it and which process runs it."""
 

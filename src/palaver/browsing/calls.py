@@ -16,8 +16,6 @@ from palaver.store import Store
 from palaver.tokens.pricing import cost_of
 from palaver.view import View, fold, held
 
-__all__ = ["Calls", "ImportedCall", "ModelCallRow", "before", "call_at", "call_row", "calls", "is_recorded", "saw"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedCall:

@@ -14,8 +14,6 @@ from palaver.session import Dialog
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import View, fold, held
 
-__all__ = ["PARTS", "MarksRow", "WindowRow", "in_view", "marks", "windows"]
-
 PARTS = ("system", "tools", "summary", "record", "human", "assistant", "results", "unrecorded")
 """What fills a window; `unrecorded` is what the provider counted and the log lacks, such as instructions and tools of imported sessions."""
 

@@ -17,20 +17,6 @@ from palaver.session.differences import BranchDifference, CallDifference, Differ
 from palaver.view import View, fold
 from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 
-__all__ = [
-    "BlockRow",
-    "CallsRow",
-    "DialogsRow",
-    "PrefixRow",
-    "SideRow",
-    "calls_row",
-    "compiled",
-    "dialogs_row",
-    "proposed_row",
-    "rebuilt",
-    "requested",
-]
-
 
 class BlockRow(TypedDict):
     """A block that differs: its words in the first call and in the second, and why."""

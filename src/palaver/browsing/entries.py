@@ -18,24 +18,6 @@ from palaver.store import Store
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import held
 
-__all__ = [
-    "EntryRow",
-    "LabelRow",
-    "Original",
-    "PinRow",
-    "entries",
-    "entry_row",
-    "is_handle",
-    "labels",
-    "length",
-    "originals",
-    "pins",
-    "recorded",
-    "spans",
-    "text_of",
-    "who_of",
-]
-
 _BLOCKS = {"t": "text", "h": "thinking", "c": "call", "r": "result", "m": "medium"}
 """What the letters of a shape mean (`palaver.log.headers.shape`)."""
 

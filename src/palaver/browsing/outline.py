@@ -12,8 +12,6 @@ from palaver.view import Block, Exchange, Omission, View
 from palaver.view.blocks import REASONS
 from palaver.view.exchange import WAITING
 
-__all__ = ["ChangeRow", "ItemRow", "WordsRow", "first_words", "outline"]
-
 _LABEL = 200
 
 

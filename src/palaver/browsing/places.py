@@ -15,8 +15,6 @@ from palaver.session import Dialog, Session
 from palaver.store import Store
 from palaver.store.connect import find_session, only_session
 
-__all__ = ["Location", "locate", "numbered"]
-
 _NUMBERED = re.compile(r"(?P<named>.+?):(?P<numbers>\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)(?P<block>:\d+)?")
 """A session or dialog, and entries in it."""
 

@@ -11,8 +11,6 @@ from palaver.session import searchable
 from palaver.store import Store
 from palaver.store.titles import title
 
-__all__ = ["HitRow", "hits", "index"]
-
 
 class HitRow(TypedDict):
     """An entry that a search found, and the words around the first match."""

@@ -12,8 +12,6 @@ from palaver.log import Handle
 from palaver.log.redaction import Redacted, Redactor, redact_body, redact_json
 from palaver.store import Store
 
-__all__ = ["SecretRow", "secrets"]
-
 
 class SecretRow(TypedDict):
     """A secret: the entry where it is, or for names and metadata the session; its kind, how it begins, and how often it is there."""

@@ -17,8 +17,6 @@ from palaver.tokens import counter
 from palaver.view import Block, View, fold
 from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 
-__all__ = ["OmissionRow", "Seen", "TurnRow", "instructions", "omissions", "seen", "sent", "turns"]
-
 
 class OmissionRow(TypedDict):
     """Something that a view leaves out, or a block that it shows in another form; `place` is an argument for `palaver show` and `recall`."""

@@ -11,8 +11,6 @@ from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
 from palaver.store.titles import title
 
-__all__ = ["DialogRow", "StoredSessionRow", "dialogs", "session_row", "sessions"]
-
 
 class StoredSessionRow(TypedDict):
     """A session: its record, how large it is, and what was imported of its tokens and dollars. Times are seconds since 1970-01-01 UTC."""

@@ -22,8 +22,6 @@ from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.terminal import complain
 from palaver.errors import DISTRIBUTION, InvalidInput, PalaverError
 
-__all__ = ["COMMANDS", "app", "group", "loaded", "main"]
-
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "Sessions": {

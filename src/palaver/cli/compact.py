@@ -21,8 +21,6 @@ from palaver.session.compaction import CompactionPreview
 from palaver.tokens.pricing import cost_of
 from palaver.view.blocks import REASONS
 
-__all__ = ["lines_of", "run", "summarizer_of"]
-
 _SHOWN = 12
 """Lines of a preview that list what would leave."""
 

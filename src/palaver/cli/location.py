@@ -12,8 +12,6 @@ from palaver.cli.options import opened
 from palaver.errors import NotFound
 from palaver.store import MemoryStore
 
-__all__ = ["located"]
-
 
 @contextmanager
 def located(

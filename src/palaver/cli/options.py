@@ -13,8 +13,6 @@ from palaver.errors import InvalidInput, MissingFile, StoreError
 from palaver.store import Store, open_store
 from palaver.store.connect import user_store
 
-__all__ = ["opened", "store_url", "tokens"]  # and the options
-
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
 

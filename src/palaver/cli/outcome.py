@@ -19,8 +19,6 @@ from palaver.errors import (
     StoreError,
 )
 
-__all__ = ["EXIT_HELP", "Exit", "exit_code", "tell"]
-
 
 class Exit(IntEnum):
     """The exit codes; `EXIT_HELP` says what each means."""

@@ -21,8 +21,6 @@ from palaver.store import Store
 from palaver.transcripts.markdown import markdown
 from palaver.view import fold
 
-__all__ = ["recalled", "run"]
-
 _LINE = 100
 
 

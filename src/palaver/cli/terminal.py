@@ -17,24 +17,6 @@ from types import MappingProxyType
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
-__all__ = [
-    "complain",
-    "emit",
-    "listed",
-    "money",
-    "paged",
-    "print_json",
-    "print_rows",
-    "progress",
-    "say",
-    "short",
-    "styled",
-    "table",
-    "visible",
-    "when",
-    "write",
-]
-
 # --- what may be shown ----------------------------------------------------------------------------------------------------------------
 
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))

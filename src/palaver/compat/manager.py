@@ -59,8 +59,6 @@ from palaver.store.protocol import SessionRecord
 from palaver.transfer.copies import copy_session
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold, in_force
 
-__all__ = ["SessionContext", "SessionEntry", "SessionHeader", "SessionManager", "SessionTreeNode"]
-
 PARENT = "parent_session"
 """The key in a session's metadata that names the session it was copied from."""
 

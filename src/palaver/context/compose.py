@@ -22,8 +22,6 @@ from palaver.plurals import a_type
 from palaver.tokens import Budget, counter
 from palaver.view import Plan, Reason, View, apply
 
-__all__ = ["Composed", "Policy", "compose", "floor"]
-
 
 class Policy(ContextManager):
     """A context manager that returns a plan, which `compose` applies.

@@ -23,8 +23,6 @@ from typing import TypeAlias
 
 from palaver.context.layout import Layout
 
-__all__ = ["Phase", "Stage", "find_cut", "roundest", "run_stages"]
-
 Stage: TypeAlias = Callable[[Layout, int], Layout]
 """Returns a layout with everything before the cut treated as old.
 

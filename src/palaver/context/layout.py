@@ -30,8 +30,6 @@ from palaver.view import (
     said_by_human,
 )
 
-__all__ = ["Facts", "Form", "Layout", "Rule"]
-
 _PAST = 512
 """The newest exchanges left out by earlier compactions that are read for a record; far fewer fit into it."""
 

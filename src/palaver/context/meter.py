@@ -26,8 +26,6 @@ from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.script import from_harness
 
-__all__ = ["Bytes", "Measure", "Meter", "Pieces", "Size", "media_in"]
-
 _WRITER = json.JSONEncoder(ensure_ascii=False)
 
 _MEMO = 20_000

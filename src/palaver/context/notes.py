@@ -10,19 +10,6 @@ from collections.abc import Sequence
 from palaver.log import Handle
 from palaver.messages import Media
 
-__all__ = [
-    "TRUNCATED",
-    "cleared",
-    "first_line",
-    "head_and_tail",
-    "head_only",
-    "kinds",
-    "lines_omitted",
-    "reference",
-    "tail_only",
-    "without_media",
-]
-
 TRUNCATED = "[...earlier content truncated...]"
 """The mark before the end of a text whose beginning is left out; LLLM writes the same."""
 

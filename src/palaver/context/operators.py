@@ -17,29 +17,6 @@ from palaver.log import Handle
 from palaver.messages import Content, Speaker, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange, Insert, Reason, Remove, Rewrite
 
-__all__ = [
-    "LEAST",
-    "Part",
-    "Shortened",
-    "StandIn",
-    "Words",
-    "apply_to_old",
-    "changed",
-    "clear",
-    "clear_then_drop",
-    "cleared_form",
-    "drop",
-    "drop_reasoning",
-    "drop_with_note",
-    "hide_media",
-    "is_output",
-    "outputs",
-    "shorten",
-    "shorten_huge",
-    "text_of",
-    "tool_names",
-]
-
 Part: TypeAlias = Callable[[Handle, str, int], str]
 """Makes the text that replaces an output from its handle, its text and the characters to keep."""
 

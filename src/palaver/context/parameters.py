@@ -11,8 +11,6 @@ from typing import TypeAlias
 from palaver.errors import InvalidInput
 from palaver.tokens.budget import read_words
 
-__all__ = ["SWITCH", "Bound", "Parameters", "count", "require", "require_words", "share"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:

@@ -13,8 +13,6 @@ from palaver.context.manager import ContextManager
 from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import Runtime
 
-__all__ = ["DEFAULT_POLICY", "POLICIES", "policy", "require_policy"]
-
 POLICIES: Mapping[str, str] = MappingProxyType(
     {
         "palaver": "presets:Palaver",

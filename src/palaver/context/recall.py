@@ -11,8 +11,6 @@ from palaver.errors import NotFound, PalaverError
 from palaver.log import Handle, Span, ToolSpec, places
 from palaver.plurals import a_type
 
-__all__ = ["FEW", "PAGE", "RECALL_TOOLS", "Said", "arguments_of", "recalled", "searched"]
-
 PAGE = 10_000
 """Characters of one page, where the model does not say."""
 

@@ -22,8 +22,6 @@ from palaver.log import Handle, Run, ToolSpec, joined
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
 
-__all__ = ["HUMAN_SHARE", "note", "record"]
-
 HUMAN_SHARE = 4
 """The human's messages have a quarter of the target: they say what is wanted, and little else may be lost for them."""
 

@@ -20,8 +20,6 @@ from palaver.tokens import counter as counter_of
 from palaver.tools import CallContext, Function
 from palaver.view import Exchange
 
-__all__ = ["RepoMap", "repo_map_tools"]
-
 _MOST_TOKENS = 8_192
 """Tokens that a model may ask for."""
 

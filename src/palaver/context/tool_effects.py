@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from palaver.log import ToolSpec
 
-__all__ = ["Effect", "effect"]
-
 
 class Effect(NamedTuple):
     """What a call did.

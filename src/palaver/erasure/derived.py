@@ -39,8 +39,6 @@ from palaver.log import (
 )
 from palaver.store.erasing import Erasing
 
-__all__ = ["derived_from", "readable"]
-
 _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
 _KINDS = frozenset({"approval", "compaction", "context_edit", "branch_summary", "label", "quarantine", "custom"})
 _NAMES_ORIGINAL = f'"{COPY_OF}"'.encode()

@@ -19,16 +19,6 @@ from palaver.messages import canonical_json
 from palaver.store.erasing import Erasing, KeptReceipt, NotedFile
 from palaver.store.protocol import Store
 
-__all__ = [
-    "Receipt",
-    "Remaining",
-    "Verdict",
-    "erasing_store",
-    "pending_of",
-    "subject_digest",
-    "verify_receipt",
-]
-
 
 class Remaining(NamedTuple):
     """A tombstone.

@@ -29,8 +29,6 @@ from palaver.tokens.pricing import cost_of
 from palaver.view import View
 from palaver.wire.rules import SNIFFED
 
-__all__ = ["LABELS", "ROUTES", "dialog_of", "labelled", "proposal", "seen_at", "shown"]
-
 _PAGE = 200
 """Sessions and labels that are asked for together, at most."""
 

@@ -13,8 +13,6 @@ from palaver.explorer.seen import LastSeen
 from palaver.session import Dialog
 from palaver.store import Store
 
-__all__ = ["LINES", "Answer", "Endpoint", "Explored", "Raw", "as_data", "as_json", "number"]
-
 LINES = "application/x-ndjson"
 """The media type of JSON values, one a line."""
 

@@ -18,8 +18,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["HEADERS", "HOST", "LOGIN", "MOST_BYTES", "Door", "problem"]
-
 HOST = "127.0.0.1"
 LOGIN = "/api/login"
 MOST_BYTES = 65_536

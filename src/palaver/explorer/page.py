@@ -28,8 +28,6 @@ from palaver.session import Dialog, Session
 from palaver.store import Store
 from palaver.view import View
 
-__all__ = ["Chosen", "answered", "page", "replay_page", "shell"]
-
 _PART = 1_000_000
 """Bytes of answers that are packed together, about."""
 

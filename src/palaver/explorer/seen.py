@@ -12,8 +12,6 @@ from threading import Lock
 
 from palaver.errors import InvalidInput, StoreError
 
-__all__ = ["LastSeen"]
-
 _ID = 32
 """Digits of the id of a session."""
 

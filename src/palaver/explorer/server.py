@@ -40,8 +40,6 @@ from palaver.explorer.door import problem
 from palaver.explorer.work import WORK, Work
 from palaver.tools.workers import run_in_thread
 
-__all__ = ["application"]
-
 T = TypeVar("T")
 _Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 

@@ -17,8 +17,6 @@ from palaver.explorer.api import Explored
 from palaver.explorer.door import HOST, Door
 from palaver.explorer.server import application
 
-__all__ = ["MOST", "browse", "serve"]
-
 MOST = 64
 """Connections that are kept open at once; a browser opens 6 to a host."""
 

@@ -35,8 +35,6 @@ from palaver.store import open_store
 from palaver.tools.workers import run_in_thread
 from palaver.transcripts import redacted_copy
 
-__all__ = ["WORK", "Work", "export", "index", "main", "review", "whatif"]
-
 _STEP = 500
 """Entries that are indexed between two reports."""
 

@@ -31,8 +31,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra("This adapter", FRAMEWORK) from error
 
-__all__ = ["PalaverSessionStore"]
-
 T = TypeVar("T")
 
 

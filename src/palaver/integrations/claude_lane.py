@@ -30,8 +30,6 @@ from palaver.log import (
 from palaver.store import Store
 from palaver.view import Reason, fold
 
-__all__ = ["DELETED", "FRAMEWORK", "SUMMARY", "Lane", "MirroredRecord", "Summary", "lanes_of", "newest_summary"]
-
 FRAMEWORK = "claude-agent-sdk"
 """The metadata key with which sessions and dialogs name their transcript."""
 

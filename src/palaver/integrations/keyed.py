@@ -13,8 +13,6 @@ from palaver.log import Entry, Handle, Node, Span, child_of, lineage, messages_i
 from palaver.session import opened
 from palaver.store import SessionRecord, SourceRecord, Store
 
-__all__ = ["Keyed", "annotate", "append", "create", "create_fork", "in_thread", "spans_of", "step"]
-
 _TRIES = 64
 """The maximum number of tries of a write. Each failure means that another writer was first, so even with dozens of writers many failures are rare."""
 

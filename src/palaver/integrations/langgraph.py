@@ -41,8 +41,6 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtra("This adapter", "langgraph", package="langgraph-checkpoint") from error
 
-__all__ = ["PalaverCheckpointSaver"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

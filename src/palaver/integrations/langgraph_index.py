@@ -13,8 +13,6 @@ from palaver.integrations.keyed import append, create
 from palaver.log import Custom, Node
 from palaver.store import Store
 
-__all__ = ["FRAMEWORK", "Checkpointed", "Namespace", "Typed", "Write", "namespaces"]
-
 FRAMEWORK = "langgraph"
 """The metadata key of sessions and dialogs of this adapter."""
 

@@ -18,8 +18,6 @@ from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
 from palaver.store import Store
 
-__all__ = ["ThreadConversation", "is_conversation"]
-
 _ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
 """Blocks of a content that repeat the message's tool calls."""

@@ -18,8 +18,6 @@ from palaver.testing.policy_checks import check_policy, check_stable
 from palaver.tokens import Budget, counter
 from palaver.view import View, fold
 
-__all__ = ["broken_laws"]
-
 _KINDS = ("ask", "work", "work", "work", "say", "note", "wait", "show", "look")
 _SIZES = (0, 20, 200, 900, 4_000, 12_000)
 _CONVERSATIONS = 12

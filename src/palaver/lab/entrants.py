@@ -22,8 +22,6 @@ from palaver.errors import InvalidInput, PalaverError
 from palaver.plurals import a_type
 from palaver.tokens import Budget, UnknownModelWarning
 
-__all__ = ["Entrant", "Settings", "code_digest", "entrant", "entrant_of", "short_names", "source_digest"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:

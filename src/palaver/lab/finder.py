@@ -21,8 +21,6 @@ from typing import NamedTuple
 
 from palaver.lab.metrics import passages
 
-__all__ = ["FIRST", "Finder", "Index", "Quoted"]
-
 _WORD = re.compile(r"\w+")
 
 

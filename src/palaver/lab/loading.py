@@ -15,8 +15,6 @@ from palaver.store import MemoryStore, Store, open_store
 from palaver.transcripts import Importer, import_bundle_file, in_order, is_bundle
 from palaver.transcripts.sources import file_digest
 
-__all__ = ["Loaded", "files_in", "key_of", "loaded"]
-
 _SQLITE = b"SQLite format 3\x00"
 """The first bytes of an SQLite database (sqlite.org/fileformat.html)."""
 

@@ -19,8 +19,6 @@ from palaver.lab.things import Things, words
 from palaver.messages import Role, canonical_json
 from palaver.view import Block, Exchange, Reason, View
 
-__all__ = ["Look", "Looks", "ShownParts", "part_of"]
-
 _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 _NOTICE = "notice"

@@ -24,8 +24,6 @@ from palaver.testing.policy_checks import check_policy
 from palaver.tokens import Counter as TokenCounter
 from palaver.view import DECIDED, Exchange
 
-__all__ = ["Measured", "Recording"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:

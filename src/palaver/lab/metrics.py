@@ -53,19 +53,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-__all__ = [
-    "Interval",
-    "Worth",
-    "beats",
-    "front",
-    "identifiers",
-    "in_arguments",
-    "paired_interval",
-    "paired_share",
-    "passages",
-    "ratio_interval",
-]
-
 _WORD = re.compile(r"[A-Za-z0-9_@](?:[\w@./:#+-]*\w)?")
 _NUMBER = re.compile(r"\d[\d.,]*\Z")
 _CODE = re.compile(r"[A-Z]{3,}\Z")

@@ -13,8 +13,6 @@ from itertools import accumulate
 
 from palaver.lab.prices import Sheet
 
-__all__ = ["Load", "optimum"]
-
 _MOST = 1_000
 """The maximum number of possible cuts. In a longer dialog only every second, third … call counts, to bound the search."""
 

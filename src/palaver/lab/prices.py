@@ -27,8 +27,6 @@ from palaver.errors import NotFound
 from palaver.tokens import model_info
 from palaver.tokens.pricing import rates
 
-__all__ = ["LIFETIMES", "LOOKUP_OUTPUT", "RELATIVE", "SEARCH_TOKENS", "Sheet", "recall_charge", "sheet"]
-
 LIFETIMES: Mapping[str, float] = MappingProxyType(
     {"anthropic": 300.0, "openai": 600.0, "gemini": 300.0, "deepseek": 7_200.0}
 )

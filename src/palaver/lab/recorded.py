@@ -10,8 +10,6 @@ from palaver.log import NOTHING, Compaction, Derived, Handle, Header, MessageEnt
 from palaver.messages import Message, Role
 from palaver.view import Exchange, Fold, View
 
-__all__ = ["RecordedCall", "RecordedDialog", "RecordedSummary", "recorded_dialog"]
-
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 
 

@@ -21,8 +21,6 @@ from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
 from palaver.view import Exchange, View
 
-__all__ = ["CommittedView", "Replay", "ReplayStep"]
-
 
 class CommittedView:
     """The committed view of a policy, and the views that follow from it."""

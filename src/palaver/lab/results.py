@@ -18,19 +18,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-__all__ = [
-    "PARTS",
-    "SCHEMA",
-    "CallRow",
-    "LabRun",
-    "PolicyRow",
-    "Problem",
-    "ReplayRow",
-    "Score",
-    "SessionRow",
-    "Table",
-]
-
 SCHEMA = 3
 """The version of the meaning of the results. 3: human messages are counted; views are committed as by an agent."""
 

@@ -26,8 +26,6 @@ from palaver.lab.writing import DoneFile, Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
 
-__all__ = ["LabProgress", "run_lab"]
-
 
 @dataclass(frozen=True, slots=True)
 class LabProgress:

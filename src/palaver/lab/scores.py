@@ -11,8 +11,6 @@ from palaver.lab.metrics import Interval, Worth, beats, front, paired_interval, 
 from palaver.lab.results import LabRun, PolicyRow, Problem, ReplayRow, Score, Table
 from palaver.lab.stand_ins import ORACLE
 
-__all__ = ["COMPARED", "DEFAULT", "EVIDENCE_FRONT", "FRONT", "SCORES", "able", "table"]
-
 Pair: TypeAlias = tuple[float, float]
 
 FRONT = "Pareto-optimal: no other policy is at least as good in bill (with recalls) and FRR, and better in one"

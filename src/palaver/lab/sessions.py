@@ -20,8 +20,6 @@ from palaver.lab.things import things, words
 from palaver.messages import Role, Speaker
 from palaver.tokens import ModelCounter
 
-__all__ = ["LabSession", "measured", "replayed"]
-
 _VIOLATIONS = 5
 """The maximum number of violations of one replay that are listed."""
 

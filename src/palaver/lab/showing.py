@@ -23,8 +23,6 @@ from palaver.tokens import counter
 from palaver.transcripts import redacted_copy
 from palaver.transcripts.sources import file_digest
 
-__all__ = ["ShownCall", "command", "shown"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShownCall:

@@ -22,8 +22,6 @@ from palaver.lab.things import Things, words
 from palaver.tokens import Budget
 from palaver.view import Insert, Plan, View
 
-__all__ = ["ORACLE", "STAND_INS", "StandIn"]
-
 ORACLE = "oracle"
 """The stand-in that knows the future."""
 

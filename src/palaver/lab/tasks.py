@@ -18,8 +18,6 @@ from palaver.lab.writing import DoneFile, Results
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
 
-__all__ = ["Asked", "replay_file"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:

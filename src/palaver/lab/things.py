@@ -11,8 +11,6 @@ from palaver.lab.recorded import RecordedDialog
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
 
-__all__ = ["Need", "Things", "things", "words"]
-
 
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -13,8 +13,6 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.lab.results import CallRow, LabRun, Problem, ReplayRow, SessionRow, Table
 
-__all__ = ["DoneFile", "Results", "write_private"]
-
 _DIGITS = 9
 _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
 """The beginning of a row's line, with its type."""

@@ -29,20 +29,6 @@ from palaver.log.lineage import Reader
 from palaver.log.values import BlockEdit, Erasure, Omitted, Place, Section, Source, ToolSpec
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
-__all__ = [
-    "ATTEMPT",
-    "COPY_OF",
-    "ERASED",
-    "NOTE",
-    "copy_of",
-    "erased_since",
-    "from_header",
-    "is_note",
-    "note",
-    "originals",
-    "stand_in",
-]
-
 ERASED = "[erased]"
 """What replaces words. One word, because a changed one breaks every cached prefix."""
 

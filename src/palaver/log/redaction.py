@@ -14,8 +14,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from palaver.log.secret_patterns import PATTERNS, SECRET_KEY, Pattern, is_placeholder
 from palaver.messages import canonical_json
 
-__all__ = ["PATTERNS", "Pattern", "PatternRedactor", "Redacted", "Redactor", "redact_body", "redact_json"]
-
 _ENTROPY_CHARACTERS = 256  # of a longer secret its beginning is judged
 _BEGINNING = 4  # characters of a secret that are shown, where it is long enough
 _PASSES = 16  # a placeholder may uncover what was written next to the secret; real texts need two passes

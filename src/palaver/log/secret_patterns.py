@@ -13,8 +13,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["PATTERNS", "SECRET_KEY", "Pattern", "is_placeholder"]
-
 _ALONE = r"(?<![A-Za-z0-9_-])"
 """Before a token: a match starts only at the beginning of a run of token characters."""
 

@@ -23,8 +23,6 @@ from palaver.memory.notes import Data, HasPlace, Note, Notebook
 from palaver.messages.frozen import clean_text
 from palaver.tools.portal import run_sync
 
-__all__ = ["ArchivalMemory", "Embedder", "HashingEmbedder", "Passage"]
-
 LONGEST = 20_000
 """The maximum characters of a passage: a vector represents longer texts poorly."""
 

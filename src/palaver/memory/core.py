@@ -17,8 +17,6 @@ from palaver.messages.frozen import clean_text
 from palaver.plurals import a_type
 from palaver.tokens import counter
 
-__all__ = ["LIMIT", "CoreMemory", "MemoryBlock"]
-
 LIMIT = 20_000
 """The default limit of a block, in characters."""
 

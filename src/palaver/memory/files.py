@@ -17,8 +17,6 @@ from palaver.log import Handle
 from palaver.memory.notes import Data, HasPlace, Note, Notebook, replaced_once
 from palaver.messages.frozen import clean_text, is_clean
 
-__all__ = ["Files", "FoundLine", "Grep", "MemoryFile"]
-
 LARGEST = 256_000
 """The maximum characters of a file; each write is an entry."""
 

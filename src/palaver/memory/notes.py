@@ -14,8 +14,6 @@ from palaver.ids import DialogId
 from palaver.log import Custom, Handle, draft, entry_at, lineage
 from palaver.store.protocol import Store
 
-__all__ = ["Data", "HasPlace", "Note", "Notebook", "replaced_once"]
-
 Data: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
 

@@ -21,8 +21,6 @@ from palaver.session import Session
 from palaver.session.retention import MEMORY
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["MemoryWarning", "SubjectMemory", "shared_memory"]
-
 _OWNER = "memory"
 
 

@@ -16,8 +16,6 @@ from palaver.memory.notes import HasPlace
 from palaver.memory.subject import SubjectMemory
 from palaver.tools import CallContext, Function
 
-__all__ = ["archival_tools", "core_memory_tools", "file_tools"]
-
 FEW, MOST = 10, 50
 """The default and the maximum number of items that a call lists."""
 

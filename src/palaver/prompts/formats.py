@@ -16,8 +16,6 @@ from palaver.messages.frozen import FrozenDict, Replaced, freeze, thaw
 from palaver.plurals import a_type
 from palaver.tools.schemas import SchemaViolation, require_checkable, violations
 
-__all__ = ["Format"]
-
 _NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 _NAME_LENGTH = 64  # OpenAI's limit for the name of a response format
 _FENCED = re.compile(r"```[ \t]*(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)

@@ -11,8 +11,6 @@ from palaver.errors import InvalidInput
 from palaver.plurals import a_type
 from palaver.prompts.render import Renderer, StringFormatterRenderer
 
-__all__ = ["DefaultHandler", "Handler", "handled"]
-
 _FORMATTER = StringFormatterRenderer()
 _MARKS = ("exception", "interrupt", "interrupt_final")
 

@@ -10,8 +10,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from palaver.errors import InvalidInput, ParseError
 from palaver.plurals import a_type
 
-__all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
-
 _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)")
 
 

@@ -18,8 +18,6 @@ from palaver.prompts.parsing import ParseFunction, Parser, parse_with
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
 from palaver.tools import Function
 
-__all__ = ["FunctionFinder", "Prompt", "PromptRef", "temporary_prompt", "verbatim_prompt"]
-
 _HASH_DIGITS = 12
 _FORMATTER = StringFormatterRenderer()
 _VERBATIM = VerbatimRenderer()

@@ -10,8 +10,6 @@ from typing import Any, Protocol, runtime_checkable
 
 from palaver.errors import InvalidInput
 
-__all__ = ["Renderer", "StringFormatterRenderer", "VerbatimRenderer"]
-
 _DEEPEST = 2  # str.format itself refuses a replacement field in the specification of a specification
 _NUMBER = re.compile(r"\d+")
 _WIDEST = 10_000

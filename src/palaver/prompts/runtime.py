@@ -11,8 +11,6 @@ from palaver.messages.frozen import FrozenDict
 from palaver.prompts.prompt import Prompt
 from palaver.tools import Function, Toolbox
 
-__all__ = ["Runtime", "ToolSource", "as_tool", "get_default_runtime", "set_default_runtime"]
-
 _Manager = TypeVar("_Manager", bound=type)
 _Invoker = TypeVar("_Invoker", bound=Callable[..., Any])
 

@@ -8,8 +8,6 @@ from palaver.providers.lists import api_of
 from palaver.providers.reader import Json
 from palaver.wire import Profile, Report, Request
 
-__all__ = ["read_answer"]
-
 
 def read_answer(answer: Json, request: Request | None = None) -> Message:
     """Read an answer as a message, with its usage, ids and stop reason.

@@ -10,8 +10,6 @@ from palaver.errors import InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Content, Message, TextContent, ToolResultContent
 
-__all__ = ["Dialect", "Item", "Shown", "changed_text", "parts_shown", "text_of"]
-
 Item: TypeAlias = Mapping[str, Any]
 """One message, item or content of a list, as a JSON object."""
 

@@ -15,8 +15,6 @@ from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item
 from palaver.providers.registry import APIS, ApiRow
 
-__all__ = ["answer_json", "api_of", "dialect", "items_of", "sdk_json", "tool_specs"]
-
 _WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs."
 _TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
 

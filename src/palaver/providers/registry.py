@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from palaver.providers.reader import AnswerReader
     from palaver.wire import Profile
 
-__all__ = ["APIS", "Adapter", "ApiRow", "Signs", "profile"]
-
 
 class Adapter(NamedTuple):
     """An adapter over a vendor's client: its module in this package, its class, and options that are always passed."""

@@ -21,8 +21,6 @@ from palaver.view import Block, Exchange, Turn, View
 from palaver.wire import Breach, Call, Change, How, Profile, Violation, compile, validate  # noqa: A004 - the word for it
 from palaver.wire.script import BEGINS_WITH_ASSISTANT, from_harness
 
-__all__ = ["ListWriter", "Written"]
-
 _PLACE = re.compile(r"(?:messages|input|contents)\[(\d+)\]")
 
 

@@ -12,8 +12,6 @@ from palaver.repomap.parsing import Definition, Tags, visible
 from palaver.repomap.ranking import TaggedFile, rank
 from palaver.repomap.repository import RepoFile, Repository
 
-__all__ = ["MAP_TOKENS", "Drawing", "draw"]
-
 MAP_TOKENS = 1_024
 """Tokens of a map (Aider, aider/repomap.py: map_tokens)."""
 

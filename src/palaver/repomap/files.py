@@ -17,8 +17,6 @@ from typing import Any
 
 from palaver.errors import InvalidInput, MissingExtra
 
-__all__ = ["FolderWalk", "ScanLimits", "read", "require_pathspec", "walk"]
-
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
 """A folder with this file is a virtual environment (PEP 405)."""

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from types import MappingProxyType
 
-__all__ = ["LANGUAGES", "Language", "language_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Language:

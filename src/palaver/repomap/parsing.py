@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from palaver.errors import MissingExtra
 from palaver.repomap.languages import LANGUAGES, Language
 
-__all__ = ["Definition", "SourceLine", "Tags", "Use", "parse", "visible"]
-
 WIDTH = 100
 """The maximum characters of a shown line, as in Aider: a minified file is one line."""
 

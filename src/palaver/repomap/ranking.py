@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from palaver.repomap.parsing import Tags
 
-__all__ = ["FileRanks", "TaggedFile", "rank", "speaks"]
-
 _FOLLOW = 0.85
 """The probability that a reader follows a name instead of starting elsewhere, as in the paper."""
 

@@ -15,8 +15,6 @@ from palaver.repomap.files import ScanLimits, read, require_pathspec, walk
 from palaver.repomap.languages import LANGUAGES, Language, language_of
 from palaver.repomap.parsing import Tags, parse
 
-__all__ = ["RepoFile", "Repository", "look", "require"]
-
 _HEAD = 8_192
 """Bytes in which a zero marks a binary file (git reads 8,000)."""
 

@@ -40,19 +40,6 @@ from palaver.session.recall import whole
 from palaver.store.protocol import Store
 from palaver.view import Exchange, Fold, Reason, View
 
-__all__ = [
-    "REWIND",
-    "Rewind",
-    "account",
-    "lowest_trust",
-    "merge",
-    "record_of",
-    "rewind",
-    "undo_rewind",
-    "view_of",
-    "window",
-]
-
 REWIND = "rewind"
 """The relation of a dialog that a rewind created to the original dialog."""
 

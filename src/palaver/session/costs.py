@@ -11,8 +11,6 @@ from palaver.messages import InvokeCost, Message, Usage
 from palaver.session.messages import own_messages
 from palaver.store.protocol import Store
 
-__all__ = ["REJECTED", "cost_of_messages", "cost_of_session"]
-
 REJECTED = "palaver.attempt"
 """The type of the custom entry with an answer that did not become a message."""
 

@@ -16,8 +16,6 @@ from palaver.session.messages import Messages, message_line
 from palaver.session.opened import OpenDialog
 from palaver.view import Block, Omission, View
 
-__all__ = ["BranchDifference", "CallDifference", "Difference", "Side", "branch_difference", "compare"]
-
 _WIDTH = 96
 
 

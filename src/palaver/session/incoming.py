@@ -22,8 +22,6 @@ from palaver.prompts.render import VerbatimRenderer
 from palaver.store.protocol import Store
 from palaver.tools import Toolbox
 
-__all__ = ["SdkObject", "is_one", "media_from", "messages_of", "rendered", "stamped", "tools_of"]
-
 
 class SdkObject(Protocol):
     """An object of a provider's SDK: an answer or a message."""

@@ -14,8 +14,6 @@ from palaver.session.opened import OpenDialog
 from palaver.session.recall import blocks_of, whole
 from palaver.store.protocol import Store
 
-__all__ = ["Marks", "holders", "labels_of"]
-
 
 class Marks:
     """The marks in force in a dialog. A fork starts with its parent's marks.

@@ -32,8 +32,6 @@ from palaver.messages import (
 from palaver.plurals import counted
 from palaver.store.protocol import Store
 
-__all__ = ["Messages", "message_line", "own_messages", "place_of_message"]
-
 
 def place_of_message(reader: Reader, parts: Sequence[Stretch], index: int) -> tuple[int, int]:
     """Return where message `index` begins: the index of its stretch in `parts`, and the entry's number in its dialog.

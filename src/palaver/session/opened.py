@@ -34,17 +34,6 @@ from palaver.transfer.landing import ReplayLogWarning
 from palaver.transfer.replay import Follower
 from palaver.view import Fold, View, fold
 
-__all__ = [
-    "RECORDED",
-    "OpenDialog",
-    "OpenSession",
-    "PromptInForce",
-    "UnknownPromptWarning",
-    "annotate",
-    "append",
-    "new_session",
-]
-
 _TICK = 1e-6
 """Seconds between two entries when the clock does not advance or was set back."""
 

@@ -25,8 +25,6 @@ from palaver.messages import Content, Message, TextContent, ThinkingContent, Too
 from palaver.plurals import a_type, counted
 from palaver.store.protocol import Store
 
-__all__ = ["recall", "searchable", "whole"]
-
 _ID_DIGITS = 32
 
 

@@ -13,8 +13,6 @@ from palaver.session.marks import Marks
 from palaver.session.recall import recall, searchable
 from palaver.store.protocol import Store
 
-__all__ = ["answered", "read_back", "search_for", "with_recall"]
-
 _HITS = 200
 """The maximum number of messages that one search pages through."""
 

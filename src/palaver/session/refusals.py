@@ -23,8 +23,6 @@ from palaver.messages import (
 from palaver.store.protocol import Store
 from palaver.view import Block, Exchange, Turn, View
 
-__all__ = ["blamed"]
-
 _LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
 _PATH = re.compile(rf"\b(?:{_LISTS})(?:\.\w+|\[['\"]?\w+['\"]?\])+")
 _STEP = re.compile(r"\w+")

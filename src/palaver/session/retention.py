@@ -14,8 +14,6 @@ from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import now
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["HOLD", "MEMORY", "Kept", "Retained", "RetentionPlan", "age_of", "retain", "retention"]
-
 HOLD = "palaver.hold"
 """The key in a session's metadata that exempts it from retention; its value is the reason."""
 

@@ -39,8 +39,6 @@ from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
 from palaver.transfer.writer import family, stream
 from palaver.view import View
 
-__all__ = ["Dialog", "Session", "rebuild"]
-
 
 class Session:
     """One conversation and all its branches.

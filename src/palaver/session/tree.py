@@ -12,8 +12,6 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.log import Node, Span
 from palaver.messages import FrozenList
 
-__all__ = ["DialogTreeNode", "Tree", "tree_from_dicts", "tree_lines", "tree_of"]
-
 Tree: TypeAlias = Mapping[str, "DialogTreeNode"]
 """Nodes by dialog id, in the order of creation."""
 

@@ -12,8 +12,6 @@ from palaver.ids import DialogId
 from palaver.log import lineage
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["own_title", "title"]
-
 _LOOKED_AT = 64
 """Entries in which the first words of a person are looked for."""
 

@@ -10,8 +10,6 @@ from palaver.log import Entry, Pin, Place
 from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 
-__all__ = ["EVALUATED", "TEMPLATES", "ConversationStep", "picture", "played", "playing", "text_of_size"]
-
 TEMPLATES = (
     "{{ 7919 * 104729 }}",
     "{% for x in y %}",

@@ -17,17 +17,6 @@ from palaver.testing.logs import Log, assert_closed
 from palaver.tokens import FAMILIES, Budget, Counter
 from palaver.view import Exchange, Fold, Reason, Remove, Rewrite, View, checkpoint, fold, held
 
-__all__ = [
-    "MODELS",
-    "check_commits",
-    "check_policy",
-    "check_same_plan",
-    "check_stable",
-    "commit",
-    "other_letters",
-    "shown_and_left_out",
-]
-
 MODELS = {
     "openai-chat": "gpt-4o",
     "openai-responses": "gpt-5.2",

@@ -27,8 +27,6 @@ from palaver.testing.strategies import conversations, sayings
 from palaver.tokens import Budget, counter
 from palaver.view import View, fold
 
-__all__ = ["PolicyLaws"]
-
 _LAW = settings(
     max_examples=max(settings().max_examples // 16, 6),
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow, HealthCheck.data_too_large],

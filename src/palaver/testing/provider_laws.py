@@ -39,8 +39,6 @@ from palaver.providers import APIS, Assembly, End, Event, Provider, collect
 from palaver.session import Dialog
 from palaver.wire import Request
 
-__all__ = ["ProviderLaws", "Question", "told"]
-
 T = TypeVar("T")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from palaver.log import decode_entry, draft
 from palaver.session import Session
 
-__all__ = ["check_session"]
-
 
 def check_session(session: Session) -> None:
     """Check that entries are written as they are read, calls can be reproduced, and omissions resolve in every branch (laws 2, 6, 9)."""

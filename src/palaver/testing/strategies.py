@@ -8,8 +8,6 @@ from palaver.messages import Message
 from palaver.testing.conversations import ConversationStep
 from palaver.testing.logs import model, result, system, user
 
-__all__ = ["conversations", "sayings"]
-
 _IDS = st.sampled_from(["a", "b", "c"])
 _WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
 _MESSAGES = st.one_of(

@@ -19,8 +19,6 @@ from typing import Any
 from palaver.errors import InfeasibleBudget, InvalidInput, warn
 from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 
-__all__ = ["BUDGET_KEYS", "SAFETY_BUFFER", "Budget", "read_words"]
-
 SAFETY_BUFFER = 5_000
 """Tokens kept free unless the caller says otherwise, on windows of 15,000 tokens and more."""
 

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo as Model
     from genai_prices.types import Provider
 
-__all__ = [
-    "Listing",
-    "ModelInfo",
-    "ModelName",
-    "UnknownModelWarning",
-    "close_names",
-    "find",
-    "model_info",
-    "read_name",
-    "source",
-]
-
 # --- models ------------------------------------------------------------------------------------------
 
 _LONG_WINDOW = 1_000_000

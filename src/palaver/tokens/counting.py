@@ -31,16 +31,6 @@ from palaver.tokens import o200k
 from palaver.tokens.catalogue import ModelInfo, read_name
 from palaver.tokens.families import FAMILIES, Family, family_of
 
-__all__ = [
-    "Counter",
-    "ModelCounter",
-    "count_block",
-    "count_message",
-    "count_request",
-    "count_tools",
-    "counter",
-]
-
 _OPAQUE_CHARACTERS_PER_TOKEN = 16 / 3
 """Base64 that a model never sees as text (signatures, encrypted reasoning, files): four bytes a token, three of them in
 four characters. Codex estimates encrypted reasoning so."""

@@ -10,9 +10,6 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-__all__ = ["BYTES_PER_TOKEN", "FAMILIES", "Area", "Family", "Flat", "ImageRule", "Patches", "Tiles", "family_of"]
-
-
 BYTES_PER_TOKEN = 3.6
 """Recorded bytes for one o200k_base token, over the recorded sessions (median of sessions; `bench/` has the command)."""
 

@@ -24,8 +24,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["PATTERN", "PIECE", "SEPARATOR", "Encoding", "count", "encoding", "pieces", "ranks"]
-
 PIECE = 8_192
 """Characters after which a text is cut, at the next safe place."""
 

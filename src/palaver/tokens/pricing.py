@@ -20,8 +20,6 @@ from palaver.tokens.catalogue import Listing, ModelInfo, close_names, find, read
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
-__all__ = ["Rates", "cost_of", "price", "rates"]
-
 _MILLION = 1_000_000
 _WITHOUT_PRICE = "price for the model"
 

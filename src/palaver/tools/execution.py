@@ -25,8 +25,6 @@ from palaver.tools.signature import InvalidArgumentsError
 from palaver.tools.toolbox import Toolbox
 from palaver.tools.workers import hand_over, run_in_thread, run_in_worker
 
-__all__ = ["OnOutcome", "OnStart", "execute", "execute_all"]
-
 OnStart: TypeAlias = Callable[[ToolCallContent, Function], Awaitable[None]]
 """Awaited just before a function runs, to record the intent. Its exception ends the call."""
 

@@ -17,8 +17,6 @@ from palaver.tools.outcomes import CallContext
 from palaver.tools.schemas import is_strict, unchecked
 from palaver.tools.signature import Binding, Implementation, bind, read_signature
 
-__all__ = ["Availability", "Function", "Processor", "ToolFunction", "labelled", "tool"]
-
 MAX_BYTES = 10_000_000
 """The maximum bytes of a result, UTF-8 text and media together. Ten million is far more than any context window."""
 

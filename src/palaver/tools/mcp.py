@@ -36,8 +36,6 @@ try:
 except ImportError as error:
     raise MissingExtra("The use of MCP servers", "mcp") from error
 
-__all__ = ["MCP", "McpSession", "connect"]
-
 _MOST_PAGES = 1_000
 _PRINTED_BYTES = 2_000
 _HTTP_SECONDS = 30.0

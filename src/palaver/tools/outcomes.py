@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 from palaver.messages import FunctionCall, ToolResultContent
 from palaver.messages.frozen import EMPTY
 
-__all__ = ["CallContext", "Ending", "Progress", "ToolOutcome", "ToolReply"]
-
 Ending: TypeAlias = Literal[
     "done",
     "failed",

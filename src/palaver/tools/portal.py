@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-__all__ = ["entered", "run_sync", "shut_down"]
-
 T = TypeVar("T")
 
 _PATIENCE = 3

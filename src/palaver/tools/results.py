@@ -16,8 +16,6 @@ from palaver.messages.frozen import EMPTY, freeze
 from palaver.messages.media import sniff
 from palaver.tools.outcomes import ToolReply
 
-__all__ = ["cut_text", "describe_error", "result_of"]
-
 Part: TypeAlias = TextContent | ImageContent | AudioContent | UnknownContent
 _BLOCKS = (TextContent, ImageContent, AudioContent, UnknownContent)
 _NOTHING = "(no output)"

@@ -18,8 +18,6 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 from palaver.errors import InvalidInput
 from palaver.messages import FrozenDict, thaw
 
-__all__ = ["Schema", "SchemaViolation", "close_objects", "is_strict", "require_checkable", "unchecked", "violations"]
-
 Schema: TypeAlias = Mapping[str, Any]
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})

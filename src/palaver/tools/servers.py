@@ -11,8 +11,6 @@ from urllib.parse import urlsplit, urlunsplit
 from palaver.errors import InvalidInput
 from palaver.messages.frozen import EMPTY
 
-__all__ = ["MCP", "RequireApproval"]
-
 RequireApproval: TypeAlias = Literal["never", "manual", "auto", "always"] | Collection[str] | Mapping[str, Any]
 """`never`; `manual`, `auto` or `always`; the names of the tools that need it; or OpenAI's mapping `{"always": {"tool_names": [...]}}`.
 

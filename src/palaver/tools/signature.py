@@ -25,8 +25,6 @@ from palaver.messages import thaw
 from palaver.tools.outcomes import CallContext
 from palaver.tools.schemas import SchemaViolation, close_objects
 
-__all__ = ["Binding", "Implementation", "InvalidArgumentsError", "bind", "read_signature"]
-
 Implementation: TypeAlias = Callable[..., Any]
 
 _EMPTY = inspect.Parameter.empty

@@ -12,8 +12,6 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.tools.function import Function
 
-__all__ = ["Toolbox", "without_clashes"]
-
 
 class Toolbox:
     """Functions by name, in the order of their declaration to a model. Immutable; `|` joins two."""

@@ -16,8 +16,6 @@ import anyio
 from anyio import CapacityLimiter, create_task_group, from_thread, to_thread
 from anyio.lowlevel import EventLoopToken, RunVar, checkpoint_if_cancelled, current_token
 
-__all__ = ["hand_over", "run_in_thread", "run_in_worker", "worker_limiter"]
-
 A = TypeVar("A")
 T = TypeVar("T")
 

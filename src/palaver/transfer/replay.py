@@ -26,8 +26,6 @@ from palaver.transfer.landing import ReplayLogWarning
 from palaver.transfer.records import EntryRecord, Payload, Record, from_line, to_line
 from palaver.transfer.writer import rows
 
-__all__ = ["Follower", "LogBase", "ReplayLog", "follow_erasures", "follower_of", "read_log"]
-
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
 _SUFFIX, _UNFINISHED = ".jsonl", ".new"
 _ID = re.compile("[0-9a-f]{32}")

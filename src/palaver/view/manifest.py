@@ -23,8 +23,6 @@ from palaver.view.blocks import Block, BlockChange, Turn, from_edit, to_edit
 from palaver.view.exchange import Exchange
 from palaver.view.view import Omission, View
 
-__all__ = ["CALL_VERSION", "Manifest", "changed", "manifest", "patched", "renamed_call", "restored", "whole"]
-
 _T = TypeVar("_T")
 
 CALL_VERSION = 1

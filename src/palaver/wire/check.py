@@ -17,8 +17,6 @@ from palaver.wire.place import Breach, Spot, Violation, shaped, show
 from palaver.wire.rules import Subject
 from palaver.wire.table import Profile
 
-__all__ = ["Violation", "validate"]
-
 
 def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
     """Return everything in a request that its provider would refuse, in the order found.

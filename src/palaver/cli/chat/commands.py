@@ -18,8 +18,6 @@ from palaver.plurals import counted
 from palaver.tools.portal import run_sync
 from palaver.transcripts.markdown import markdown
 
-__all__ = ["ANSWER", "COMMANDS", "QUIT", "run_command"]
-
 ANSWER, QUIT = "answer", "quit"
 """What a command may ask for: that the turn continues, or that the chat ends."""
 

@@ -26,8 +26,6 @@ from palaver.messages import ToolCallContent
 from palaver.providers import TextDelta, ThinkingDelta
 from palaver.store.titles import title
 
-__all__ = ["converse"]
-
 _LINES, _WIDTH = 8, 240
 """Lines of a tool's result that are shown, and characters of a line; the log has all of it."""
 

@@ -15,8 +15,6 @@ from typing import TextIO
 from palaver.cli.terminal import styled
 from palaver.errors import MissingExtra
 
-__all__ = ["Screen"]
-
 
 class Screen(TextIOBase):
     """Shows a chat. As the standard output of tools it shows what they print, escaped and in its place.

@@ -18,8 +18,6 @@ from palaver.session import Dialog
 from palaver.store import Store
 from palaver.tools import MCP, Function
 
-__all__ = ["agent_of", "dialog_of", "server_of", "tools_of"]
-
 
 def dialog_of(store: Store, name: str | None, spec: str) -> tuple[Dialog | None, str]:
     """Return the dialog that was named, or the newest of the session; None for a new session; and the model's string, from the command line or as recorded.

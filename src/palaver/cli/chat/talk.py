@@ -15,8 +15,6 @@ from palaver.providers import connect_model
 from palaver.session import Dialog, Session
 from palaver.session.branches import Rewind
 
-__all__ = ["MODEL", "Talk"]
-
 MODEL = "chat_model"
 """The key of a session's metadata that records the model, so that a session is resumed without naming it again."""
 

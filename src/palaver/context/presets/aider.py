@@ -20,8 +20,6 @@ from palaver.repomap import MAP_TOKENS
 from palaver.tokens import Budget
 from palaver.view import Insert, Plan, Reason, View
 
-__all__ = ["Aider"]
-
 _SHARE, _LEAST, _MOST = 16, 1_024, 8_192
 _MAP_SHARE = 8
 """A map has at most an eighth of the limit (aider/models.py, get_repo_map_tokens)."""

@@ -19,8 +19,6 @@ from palaver.errors import InvalidInput
 from palaver.tokens import Budget, ModelInfo, model_info
 from palaver.tokens.budget import read_words
 
-__all__ = ["CAT", "Dynamiq", "Letta", "Manus", "SummarizationConfig"]
-
 
 def _after_task(layout: Layout) -> int:
     """Return the index after the human's first message, if the conversation begins with it; else 0."""

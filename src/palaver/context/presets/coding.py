@@ -19,9 +19,6 @@ from palaver.messages import ToolCallContent, canonical_json
 from palaver.tokens import ModelInfo
 from palaver.view import Exchange, Reason
 
-__all__ = ["ClaudeCode", "OpenCode", "OpenCodeDCP", "OpenHands", "Pi", "SWEAgent"]
-
-
 # --- Claude Code --------------------------------------------------------------------------------------------------------
 
 _ANSWER, _COMPACTION = 20_000, 13_000

@@ -20,9 +20,6 @@ from palaver.log import Handle
 from palaver.tokens import SAFETY_BUFFER, Budget
 from palaver.view import Plan, Reason, Rewrite, View
 
-__all__ = ["LLLM", "DefaultContextManager", "FoldContextManager", "FullContext", "OffloadContextManager"]
-
-
 # --- fold, offload ------------------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,6 @@ from palaver.log import ToolSpec
 from palaver.messages import Content, Message, ToolResultContent, from_anthropic_dict
 from palaver.providers.dialect import COMPACTION, Dialect, Item, Shown, changed_text, parts_shown, text_of
 
-__all__ = ["Anthropic"]
-
 
 class Anthropic(Dialect):
     """Messages of Anthropic."""

@@ -31,8 +31,6 @@ from palaver.messages import (
 from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown
 
-__all__ = ["Gemini"]
-
 _UNNAMED = "call-without-id-"
 _SIGNATURE = "thoughtSignature"
 

@@ -22,8 +22,6 @@ from palaver.messages import (
 )
 from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
 
-__all__ = ["OpenAIChat"]
-
 _REASONING = ("reasoning_content", "thinking_blocks")
 """Keys of reasoning outside the content (DeepSeek, LiteLLM)."""
 

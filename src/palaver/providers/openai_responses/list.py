@@ -26,8 +26,6 @@ from palaver.messages.forms import result_of
 from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
 
-__all__ = ["OpenAIResponses"]
-
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 
