@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from palaver.context import POLICIES
+from palaver.context.meter import Meter
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.ids import BlobId, DialogId
 from palaver.log import Compaction, Derived, Header, entry_at
 from palaver.messages import ImageContent, Media, Message
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, Store
+from palaver.tokens import counter
 from palaver.view import View
 from tests.wire.pictures import png
 
@@ -61,6 +64,59 @@ def test_compaction_is_asked_for_below_the_limit(long: Dialog) -> None:
     """R305: a compaction that somebody asks for makes the view smaller although it fits; `claude-code` then folds, as its source does."""
     for policy in ("palaver", "claude-code"):
         assert long.compaction.preview(policy, model=MODEL).worthwhile
+
+
+def talkative(store: Store, rounds: int, words: int = 300) -> Dialog:
+    """Return a dialog of rounds, each of about `words` tokens in the answer."""
+    dialog = Session.create(store).root
+    for number in range(rounds):
+        dialog.put_text(f"question {number}")
+        dialog.put_text(f"answer {number} " + "word " * words, role="assistant")
+    return dialog
+
+
+def tail(view: View, model: str = "") -> int:
+    """Return the tokens of what a view shows as it was said."""
+    meter = Meter(counter(model))
+    return sum(meter.exchange(exchange) for exchange in view.exchanges if not exchange.derived)
+
+
+@pytest.mark.parametrize("model", ["", MODEL, "claude-sonnet-4-5"])
+def test_an_asked_compaction_goes_as_far_as_its_policy(store: Store, model: str) -> None:
+    """Shares of a limit are the same shares of a view that fits it; a tail is the source's own, and a view that is no longer than that stays as it is."""
+    dialog = talkative(store, 100)
+    whole = tail(dialog.view(), model)
+    for policy, least, most in (
+        ("pi", 19_000, 20_000),
+        ({"type": "pi", "keep_recent_tokens": 9_000}, 8_000, 9_000),
+        ("opencode", 14_000, 15_000),
+        ("letta", 0.6 * whole, 0.7 * whole),
+        ("palaver", 0.4 * whole, 0.5 * whole),
+    ):
+        preview = dialog.compaction.preview(policy, model=model)
+        assert least <= tail(preview.composed.view, model) <= most, policy
+        assert preview.worthwhile
+    short = talkative(store, 30)
+    assert not short.compaction.preview("pi", model=model).worthwhile
+    assert short.compaction.preview("pi", model=model).composed.view == short.view()
+
+
+@pytest.mark.parametrize("policy", ["full", {"type": "dynamiq", "enabled": False}])
+def test_a_policy_that_cuts_nothing_needs_no_budget(long: Dialog, policy: Any) -> None:  # noqa: ANN401 - as a caller writes it
+    """Without model and budget it shows everything, and a compaction leaves nothing out."""
+    assert long.view(policy) == long.view()
+    preview = long.compaction.preview(policy)
+    assert (preview.worthwhile, preview.omitted) == (False, ())
+    assert len(long.request("openai-chat", MODEL, policy=policy).body["messages"]) == len(long.messages)
+    with pytest.raises(InvalidInput, match="neither a window nor a model"):
+        long.view("palaver")
+
+
+def test_full_within_a_budget_shows_all_or_nothing(long: Dialog) -> None:
+    """A budget that somebody sets applies to `full`, too."""
+    for act in (long.view, long.compaction.preview):
+        with pytest.raises(InfeasibleBudget):
+            act("full", 100)
 
 
 def test_undo_and_redo_are_a_stack(long: Dialog) -> None:

@@ -94,6 +94,11 @@ class Policy(ContextManager):
         """
         return self.budget_for(self.model_name)
 
+    @property
+    def cuts(self) -> bool:
+        """Whether the policy can leave something out or shorten it. One that cannot needs neither a model nor a budget."""
+        return self.enabled and not self.complete
+
     def budget_for(self, model_name: str) -> Budget:
         """Return the policy's budget on a model; the policy's own model wins.
 
@@ -109,7 +114,7 @@ class Policy(ContextManager):
             view: The view.
             budget: What one request may occupy.
             meter: Counts tokens.
-            asked: Whether somebody asked for a compaction: then what the policy does when the view does not fit.
+            asked: Whether somebody asked for a compaction: then what the policy does to a view that has just exceeded its limit.
         """
         return self.plan(
             view, budget.with_limit(min(budget.limit, meter.view(view).total - 1)) if asked else budget, meter

@@ -65,19 +65,19 @@ def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) 
     phases = [each if isinstance(each, Phase) else Phase(each) for each in stages]
     for last in dict.fromkeys((layout.end if stop is None else stop, layout.end)):
         for phase in phases:
-            found = _cut(layout, phase, last)
-            if found is not None:
-                return found
+            made = run_phase(layout, phase, last)
+            if made is not None:
+                return made
     return _stage(layout, phases[-1])(layout, max(layout.end - 1, 0))
 
 
-def _cut(layout: Layout, phase: Phase, stop: int) -> Layout | None:
-    """Return the layout at the cut of a phase."""
+def run_phase(layout: Layout, phase: Phase, stop: int) -> Layout | None:
+    """Return the layout at the cut of a phase, at most `stop`; None when no cut is at or under the limit."""
     target = layout.target if phase.target is None else min(phase.target, layout.limit - 1)
     aimed = replace(layout, target=0 if layout.committed and phase.stop is not None else target)
     last = stop if phase.stop is None else min(stop, phase.stop)
-    found = find_cut(aimed, _stage(layout, phase), stop=last)
-    return None if found is None or (phase.frees and layout.total() - found.total() < phase.frees) else found
+    made = find_cut(aimed, _stage(layout, phase), stop=last)
+    return None if made is None or (phase.frees and layout.total() - made.total() < phase.frees) else made
 
 
 _ROOM = 16_000

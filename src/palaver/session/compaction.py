@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,13 +22,10 @@ BudgetLike: TypeAlias = "tokens.Budget | int | Mapping[str, object]"
 """A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `palaver.tokens.Budget`."""
 
 _NO_LIMIT = 2**53
-"""The tokens of a plain context manager's request, which needs no budget."""
+"""The limit of a request where nothing has one: not the caller, no model's window, no window of the policy."""
 
 _SUMMARY_SHARE = 4
 """A summary has at most a quarter of the limit (`palaver.context.summary`), which is kept free for it."""
-
-_SHARE = 0.5
-"""The share of its size that a view keeps at most, if neither caller nor policy says how small it must be (OpenHands: half)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,8 +145,8 @@ class Compactions:
 
         Args:
             asked: The policy. Default: `palaver`.
-            budget: The size of one request. Default: the policy's own budget; a plain context manager needs none. A number is the limit itself; with
-                a model, at most its window.
+            budget: The size of one request. Default: the policy's own budget; a plain context manager and a policy that cuts nothing need none. A number is
+                the limit itself; with a model, at most its window.
             model: The model that counts tokens. Default: the policy's, or else the one in force.
             view: A view of this dialog to start from, in place of everything.
 
@@ -162,7 +158,9 @@ class Compactions:
         """
         seen = self._dialog.view() if view is None else view
         manager, counting = self._manager(asked, model, seen)
-        return context.compose(seen, manager, self._budget(manager, budget, model, counting), self.meter(counting))
+        needed = isinstance(manager, context.Policy) and manager.cuts
+        room = self._budget(manager, budget, model, counting, needed=needed)
+        return context.compose(seen, manager, room, self.meter(counting))
 
     def _manager(self, asked: PolicyLike | None, model: str, seen: View) -> tuple[context.ContextManager, str]:
         chosen = context.DEFAULT_POLICY if asked is None else asked
@@ -172,15 +170,14 @@ class Compactions:
         return manager, model or str(getattr(manager, "model_name", "")) or seen.model
 
     def _budget(
-        self, manager: context.ContextManager, budget: BudgetLike | None, model: str, counting: str
+        self, manager: context.ContextManager, budget: BudgetLike | None, model: str, counting: str, *, needed: bool
     ) -> tokens.Budget:
-        if budget is None:
-            return (
-                manager.budget_for(counting)
-                if isinstance(manager, context.Policy)
-                else tokens.Budget.of_input(_NO_LIMIT)
-            )
-        return tokens.Budget.parse(budget, (model if isinstance(budget, int) else counting) or None)
+        """Return the caller's budget, or the policy's own; where neither is known and none is needed, one without a limit."""
+        if budget is not None:
+            return tokens.Budget.parse(budget, (model if isinstance(budget, int) else counting) or None)
+        if isinstance(manager, context.Policy) and (needed or counting or manager.max_tokens):
+            return manager.budget_for(counting)
+        return tokens.Budget.of_input(_NO_LIMIT)
 
     def meter(self, model: str = "") -> context.Meter:
         """Return what counts tokens for a model; it remembers the sizes of exchanges."""
@@ -197,11 +194,11 @@ class Compactions:
         model: str = "",
         trigger: str = "manual",
     ) -> CompactionPreview:
-        """Preview a compaction, at any time: the view is made smaller even where it fits its budget.
+        """Preview a compaction, at any time. A view that fits is made smaller, too, as if it had just exceeded the limit, unless the policy's tail has all of it.
 
         Args:
             asked: The policy. Default: `palaver`.
-            budget: The size of one request after it. Default: half of the view's present size, or the policy's target if that is less.
+            budget: The size of one request. Default: the policy's own budget on the model.
             model: As for `compose`.
             trigger: Why it is made; recorded with it.
 
@@ -253,24 +250,15 @@ class Compactions:
     ) -> tuple[CompactionPreview, context.ContextManager, tokens.Budget, context.Meter]:
         view = self._dialog.view()
         manager, counting = self._manager(asked, model, view)
-        smaller = budget is None
-        room = self._smaller(view, manager, counting) if smaller else self._budget(manager, budget, model, counting)
-        meter = self.meter(counting)
+        room, meter = self._budget(manager, budget, model, counting, needed=False), self.meter(counting)
         try:
             free = room.limit // _SUMMARY_SHARE if summary else 0  # the summary is added to what the policy leaves
             composed = context.compose(view, manager, room.with_limit(room.limit - free), meter, manual=True)
         except InfeasibleBudget:  # a view without room for a summary is better than none
             composed = context.compose(view, manager, room, meter, manual=True)
         made = CompactionPreview(before=view, composed=composed, attempt={"trigger": trigger}, _of=self)
-        return made, manager, room, meter
-
-    def _smaller(self, view: View, manager: context.ContextManager, model: str) -> tokens.Budget:
-        """Return the budget of a compaction where nobody says how small the view is to be."""
-        size = self.meter(model).view(view).total
-        least = math.ceil(size * _SHARE)
-        if isinstance(manager, context.Policy) and (model or manager.model_name or manager.max_tokens):
-            least = min(least, manager.budget_for(model).target or least)
-        return tokens.Budget.of_input(max(1, least))
+        most = max(min(room.limit, made.tokens_before), 1)  # so that a summary leaves the view smaller
+        return made, manager, room.with_limit(most), meter
 
     # --- committing -------------------------------------------------------------------------------------------------------------------
 

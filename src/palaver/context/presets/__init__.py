@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from palaver.context.compose import Policy
-from palaver.context.cut import Phase, run_stages
+from palaver.context.cut import Phase, run_phase, run_stages
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear_then_drop, drop, shorten_huge
 from palaver.messages import Speaker
-from palaver.tokens import Budget, ModelInfo, model_info
+from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo, model_info
 from palaver.view import Exchange, Plan, View
 
 __all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
@@ -49,8 +49,8 @@ class Preset(Policy):
             InvalidInput: A word is unknown or its value is out of bounds.
         """
         for name in self.parameters:
-            if name in words:
-                setattr(self, name, words.pop(name))
+            if name in words:  # what a budget leaves alone, too, stays among its words
+                setattr(self, name, words[name] if name in BUDGET_KEYS else words.pop(name))
         super().__init__(model_name, max_tokens, **words)
 
     def own_words(self, model: ModelInfo) -> Mapping[str, object]:  # noqa: ARG002 - most do not depend on the model
@@ -88,18 +88,26 @@ class Preset(Policy):
         return self._plan(view, budget, meter, committed=False, asked=False)
 
     def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
-        """Return what to change in a view for good; when somebody asks for it always a fold, also below the limit."""
+        """Return what to change in a view for good; when somebody asks for it, the last phase, also below the limit."""
         return self._plan(view, budget, meter, committed=True, asked=asked)
 
     def _plan(self, view: View, budget: Budget, meter: Meter, *, committed: bool, asked: bool) -> Plan:
         layout = Layout.of(view, budget, meter, committed=committed)
         layout = self.always(layout if layout.fits() else shorten_huge(layout, self.huge))
-        if asked:
-            size = layout.total()
-            layout = replace(layout, limit=min(layout.limit, size - 1), target=min(layout.target, size // 2))
         phases = self.phases(layout)
         kept = min(layout.newest_messages(budget.keep_last), layout.newest(budget.keep_recent))
+        if asked and layout.fits():
+            return _folded(layout, phases[-1], kept).plan(self.name)
         return run_stages(layout, *(phases[-1:] if asked else phases), stop=kept).plan(self.name)
+
+
+def _folded(layout: Layout, phase: Phase, stop: int) -> Layout:
+    """Return a layout that fits, folded as if it had just exceeded its limit: a target is the same share of it, a tail is as long as ever. The same layout where that leaves nothing out."""
+    size = layout.total()
+    smaller = replace(layout, limit=size - 1, target=layout.target * size // layout.limit)
+    if phase.target is not None and phase.stop is None:
+        phase = replace(phase, target=phase.target * size // layout.limit)
+    return run_phase(smaller, phase, stop) or layout
 
 
 # --- palaver ------------------------------------------------------------------------------------------------------------
