@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +12,20 @@ import pytest
 from palaver import Prompt
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, subagent
 from palaver.agent.approvals import annotate
-from palaver.browsing.outline import outline
+from palaver.browsing.composition import marks
+from palaver.browsing.entries import entries as rows_of
+from palaver.browsing.outline import first_words, outline
 from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.providers import ScriptedProvider
 from palaver.tools import CallContext, tool
+from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
 from palaver.transcripts.markdown import markdown
 from palaver.wire import Request
 from tests.agent.helper import MODEL, Died, both, calling, die, kinds, results, roles, scripted, sent
+from tests.cli.commands import run
 from tests.kills import dying_store
 
 
@@ -219,20 +224,59 @@ def test_a_queued_message_survives_any_kill(write: int, abandon: bool) -> None:
 
 
 def test_a_waiting_call_is_shown_as_waiting() -> None:
-    """`show`, the explorer's outline and the doctor say that it waits: it is neither an error nor an orphan."""
+    """`show` and the doctor say that it waits for a decision until there is one; it is neither an error nor an orphan, nor in the explorer's outline."""
     _, prompt = bank()
     agent, _ = scripted([calling("pay", amount=5)], prompt)
     agent.respond("pay 5", return_session=True)
     agent.respond("are you there?", return_session=True)
     dialog = agent.current_dialog
     shown = "".join(markdown(agent.store, dialog.session.record, dialog.view()))
-    assert "This tool call waits for its result." in shown
+    assert "This tool call waits for a decision." in shown
     assert "Error of" not in shown
     (row,) = [row for row in outline(dialog.view()) if row.get("derived")]
     assert (row["derived"], row["text"]) == ("waiting", "This tool call waits for its result.")
     found = examine(agent.store, dialog.session_id)
-    assert ("open_call", "note") in {(each.code, each.severity) for each in found.findings}
-    assert found.healthy
+    (noted,) = [each for each in found.findings if each.code == "undecided_call"]
+    assert (noted.what, noted.severity, found.healthy) == ("This tool call waits for a decision.", "note", True)
+    assert "approve()" in noted.remedy
+    agent.approve(agent.waiting[0].id)
+    codes = {each.code for each in examine(agent.store, dialog.session_id).findings}
+    assert codes & {"open_call", "undecided_call"} == {"open_call"}, "it waits for nobody any more"
+
+
+def test_a_queued_message_is_shown_until_delivery(tmp_path: Path) -> None:
+    """`show`, the exports, the originals, the first words and the marks show each waiting message, as waiting, until it is delivered, whatever its role."""
+    _, prompt = bank()
+    agent, _ = scripted([calling("pay", amount=5), "Here I am."], prompt, store=tmp_path / "log.db")
+    agent.respond("pay 5", return_session=True)
+    agent.respond("are you there?", return_session=True)
+    agent.receive("Be polite.", role="system")
+    dialog = agent.current_dialog
+
+    def waiting() -> list[tuple[str, str]]:
+        """Return the marked messages: the handle of each and its first words."""
+        rows = list(rows_of(dialog))
+        at = [rows[index]["handle"] for index in marks(dialog)["waiting"]]
+        return [(place, row["label"]) for place, row in zip(at, first_words(dialog.session, at), strict=True)]
+
+    def texts() -> list[str]:
+        """Return the conversation in each form that people read."""
+        shown = run("show", "tester_main", "--store", tmp_path / "log.db").out
+        return [shown, b"".join(export(agent.store, dialog.session_id, "markdown").pieces).decode()]
+
+    (said, there), (told, polite) = waiting()
+    assert (there, polite) == ("are you there?", "Be polite.")
+    for text in texts():
+        assert text.rstrip().endswith("## User · waiting\n\nare you there?\n\n## System · waiting\n\nBe polite.")
+    assert there in run("show", "tester_main", "--entries", "--store", tmp_path / "log.db").out
+    assert run("show", said, "--store", tmp_path / "log.db").out.strip() == there
+    for form in ("openai", "claude-code"):
+        report = export(agent.store, dialog.session_id, form).report
+        assert {str(change.handle) for change in report.lost() if change.what == "message"} == {said, told}
+    agent.deny(agent.waiting[0].id)
+    agent.respond()
+    assert waiting() == []
+    assert all(text.count(there) == 1 and "waiting" not in text for text in texts())
 
 
 # --- messages that arrive while a turn runs ---------------------------------------------------------------------------

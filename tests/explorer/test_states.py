@@ -6,6 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from palaver import Session, SqliteStore
+from palaver.log.entries import Inbox
+from palaver.messages import UserMessage
 from palaver.session import Dialog
 from tests.explorer.browser import Tab
 from tests.explorer.running import explorer, looked_at
@@ -16,9 +18,9 @@ BRANCHES = 2_000
 
 
 def _stocked(store: SqliteStore) -> dict[str, Dialog]:
-    found = {
-        name: Session.create(store, name).root for name in ("empty", "one", "large", "damaged", "branches", "erased")
-    }
+    names = ("empty", "one", "large", "damaged", "branches", "erased", "queued")
+    found = {name: Session.create(store, name).root for name in names}
+    found["queued"].record(Inbox(message=UserMessage(content="Are you there?")), beside=True)
     for name in ("one", "damaged", "branches", "erased"):
         found[name].put_text("The only thing that was said.")
     found["damaged"].put_text("What is whole.")
@@ -29,7 +31,7 @@ def _stocked(store: SqliteStore) -> dict[str, Dialog]:
 
 
 def test_each_state_of_a_session_is_said_in_words(tmp_path: Path) -> None:
-    """Nothing was said, no calls, one entry, a very long one, a damaged one, many branches, and addresses of nothing."""
+    """Nothing was said, no calls, one entry, a very long one, a damaged one, one that waits, many branches, and addresses of nothing."""
     with looked_at(tmp_path, _stocked) as (process, tab, dialogs):
         at = {name: f"#/s/{dialog.session_id}" for name, dialog in dialogs.items()}
         SqliteBackend(tmp_path / "store.db").damage(dialogs["damaged"].dialog_id, 0)
@@ -41,6 +43,8 @@ def test_each_state_of_a_session_is_said_in_words(tmp_path: Path) -> None:
         assert tab.ask("document.body.innerText.length") < LARGE / 100
         assert "damaged" in tab.go(f"{at['damaged']}?e=0")
         assert "What is whole." in tab.go(f"{at['damaged']}?e=1")
+        queued = tab.go(at["queued"])
+        assert all(words in queued for words in ("Are you there?", "1 waiting message", "waiting\n"))
         assert f"{BRANCHES:,} other branches" in tab.go(at["branches"])
         assert tab.ask("document.querySelectorAll('*').length") < 2_000
         for nothing in ("#/s/none", f"{at['one']}?d=none", f"{at['one']}/call/99", f"{at['one']}/compare?a=1&b=99"):

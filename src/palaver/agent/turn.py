@@ -25,13 +25,11 @@ from palaver.log.entries import (
 )
 from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallContent, ToolResultContent
 from palaver.session.costs import REJECTED
+from palaver.session.waiting import DELIVERED, undelivered
 from palaver.store.protocol import Store
 
 CALL = "palaver.call"
 """The custom entry after each `turn_started` of ours. It records where the agent call began, which prompt governs it and which process runs it."""
-
-DELIVERED = "palaver.inbox"
-"""The metadata key with which a delivered message names its inbox entry, by number in its dialog."""
 
 REPEATED = "palaver.repeated"
 """The metadata key with which a message names the call of the harness that it answers."""
@@ -290,10 +288,10 @@ def read_turn(store: Store, dialog_id: DialogId, *, asked: bool = False) -> Turn
     for seq, entry in _entries(store, dialog_id, began) if began >= 0 else ():
         turn.add(seq, entry)
     if 0 <= since < began:
-        turn.inbox |= {seq: message for seq, message in _undelivered(store, dialog_id, since) if seq < began}
+        turn.inbox |= {seq: message for seq, message in undelivered(store, dialog_id, since) if seq < began}
     if began < 0 or (turn.over and (asked or turn.said or turn.inbox)):
         fresh = TurnState(seen=store.last(dialog_id).seq + 1, said=True)
-        fresh.inbox = dict(_undelivered(store, dialog_id, since))
+        fresh.inbox = dict(undelivered(store, dialog_id, since))
         return fresh
     return turn
 
@@ -347,18 +345,3 @@ def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int 
     if isinstance(entry, Custom) and entry.custom_type == CALL and isinstance(entry.data, Mapping):
         return entry.data
     return {}
-
-
-def _undelivered(store: Store, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
-    """Yield the undelivered inbox messages from an entry on. If none arrived, nothing else is read."""
-    arrived = [header.seq for header in store.latest_of_kind(dialog_id, "inbox", since)][::-1]
-    if not arrived:
-        return
-    later = store.headers(dialog_id, arrived[0])
-    said = [header.seq for header in later if header.kind == "message" and header.role == Role.USER.value]
-    entries = {seq: decode_entry(store.body(dialog_id, seq)) for seq in (*arrived, *said)}
-    delivered = {entry.message.metadata.get(DELIVERED) for entry in entries.values() if isinstance(entry, MessageEntry)}
-    for seq in arrived:
-        entry = entries[seq]
-        if isinstance(entry, Inbox) and seq not in delivered:
-            yield seq, entry.message

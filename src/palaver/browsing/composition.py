@@ -11,6 +11,7 @@ from palaver.browsing.calls import Calls, ModelCallRow, saw
 from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
 from palaver.messages import ToolResultContent
 from palaver.session import Dialog
+from palaver.session.waiting import undelivered
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import View, fold, held
 
@@ -42,12 +43,21 @@ class WindowRow(TypedDict):
 
 
 class MarksRow(TypedDict):
-    """Where to jump to in the entries of a dialog: the human's prompts, errors of tools and responses that failed, compactions, and where branches leave."""
+    """Where to jump to in the entries of a dialog.
+
+    Attributes:
+        prompts: The human's prompts.
+        errors: Errors of tools, and responses that failed.
+        compactions: Compactions.
+        branches: Where branches leave.
+        waiting: Messages that are not part of the conversation yet.
+    """
 
     prompts: list[int]
     errors: list[int]
     compactions: list[int]
     branches: list[int]
+    waiting: list[int]
 
 
 def _places(dialog: Dialog) -> Iterator[tuple[Handle, Header]]:
@@ -125,8 +135,9 @@ def _window(row: ModelCallRow, sizes: Mapping[str, int], *, compacted: bool) -> 
 
 def marks(dialog: Dialog) -> MarksRow:
     """Return where to jump to. Reads headers, and looks for errors in the bodies of tool results."""
-    places: MarksRow = {"prompts": [], "errors": [], "compactions": [], "branches": []}
+    places: MarksRow = {"prompts": [], "errors": [], "compactions": [], "branches": [], "waiting": []}
     forks = _forks(dialog)
+    waiting = {Handle(dialog.dialog_id, seq) for seq, _ in undelivered(dialog.store, dialog.dialog_id)}
     index = 0
     for span in held(dialog.store, dialog.dialog_id, None):
         for header, (_, body) in zip(
@@ -142,6 +153,8 @@ def marks(dialog: Dialog) -> MarksRow:
                 places["compactions"].append(index)
             if Handle(span.dialog, header.seq) in forks:
                 places["branches"].append(index)
+            if Handle(span.dialog, header.seq) in waiting:
+                places["waiting"].append(index)
             index += 1
     return places
 

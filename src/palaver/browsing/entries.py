@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import DialogId
-from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, every_header, places
+from palaver.log import Entry, Handle, Inbox, LateResult, MessageEntry, Span, decode_entry, every_header, places
 from palaver.messages import Content, words_of
 from palaver.plurals import counted
 from palaver.session import Dialog, Session
@@ -159,7 +159,7 @@ def who_of(original: Entry | Content) -> str:
 
 def text_of(original: Entry | Content) -> str:
     """Return the words of an entry or a block; of what has none, all of it as JSON."""
-    if isinstance(original, MessageEntry):
+    if isinstance(original, MessageEntry | Inbox | LateResult):
         return "\n\n".join(text_of(block) for block in original.message.contents)
     said = "" if isinstance(original, Entry) else words_of(original)
     return said or original.model_dump_json(indent=2)

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NotRequired, TypedDict
 
-from palaver.log import BranchSummary, Compaction, Derived, Entry, Handle, Instructions, MessageEntry, Reader, entry_at
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Derived,
+    Entry,
+    Handle,
+    Inbox,
+    Instructions,
+    LateResult,
+    MessageEntry,
+    Reader,
+    entry_at,
+)
 from palaver.messages import Content, ToolCallContent, ToolResultContent, words_of
 from palaver.session import Session
 from palaver.view import Block, Exchange, Omission, View
@@ -173,12 +185,12 @@ def _failed(entry: Entry) -> bool:
 
 
 def _blocks(entry: Entry) -> tuple[Content, ...]:
-    return entry.message.contents if isinstance(entry, MessageEntry) else ()
+    return entry.message.contents if isinstance(entry, MessageEntry | Inbox | LateResult) else ()
 
 
 def _words(entry: Entry, blocks: Sequence[Content]) -> str:
     match entry:
-        case MessageEntry(message=message):
+        case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
             said = " ".join(words_of(block) for block in blocks if not isinstance(block, ToolCallContent))
             called = " ".join(block.arguments for block in blocks if isinstance(block, ToolCallContent))
             kinds = " ".join(f"[{block.type}]" for block in blocks)

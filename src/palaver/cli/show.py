@@ -14,9 +14,10 @@ from palaver.browsing.places import numbered
 from palaver.cli.location import located
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.terminal import paged, print_json, say, write
-from palaver.log import Entry, MessageEntry
+from palaver.log import Entry, Inbox, LateResult, MessageEntry
 from palaver.messages import ToolCallContent
 from palaver.session import Dialog
+from palaver.session.waiting import undelivered
 from palaver.store import Store
 from palaver.transcripts.markdown import markdown
 from palaver.view import fold
@@ -54,7 +55,8 @@ def run(
         if last:
             view = replace(view, exchanges=view.exchanges[-last:], omissions=())
         view.load()
-        for text in markdown(dialog.store, dialog.store.session(dialog.session_id), view):
+        waiting = (message for _, message in undelivered(dialog.store, dialog.dialog_id))
+        for text in markdown(dialog.store, dialog.store.session(dialog.session_id), view, waiting):
             write(text)
 
 
@@ -70,7 +72,7 @@ def _list(dialog: Dialog, last: int | None, *, json: bool) -> None:
 
 
 def _line(entry: Entry) -> str:
-    if not isinstance(entry, MessageEntry):
+    if not isinstance(entry, MessageEntry | Inbox | LateResult):
         return ""
     text = " ".join(entry.message.text_content().split())
     calls = " ".join(f"[call {block.name}]" for block in entry.message.contents if isinstance(block, ToolCallContent))

@@ -18,6 +18,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, Span, clip, decode_entry
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
 from palaver.providers import APIS, profile
+from palaver.session.waiting import UNDECIDED, what_for
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.store.titles import title
@@ -229,7 +230,7 @@ def _of_view(store: Store, view: View) -> Iterator[Finding]:
     made: set[str] = set()
     for exchange in view.exchanges:
         for block in exchange.blocks():
-            if (found := _of_block(block, made)) is not None:
+            if (found := _of_block(store, view, block, made)) is not None:
                 yield _at(block.origin or exchange.first or "", found)
     yield from _misplaced(store, view)
     for omission in view.omissions:
@@ -241,10 +242,12 @@ def _at(place: Handle | str, found: tuple[str, str, str]) -> Finding:
     return Finding(place=str(place), code=found[0], what=found[1], severity=found[2])
 
 
-def _of_block(block: Block, made: set[str]) -> tuple[str, str, str] | None:
+def _of_block(store: Store, view: View, block: Block, made: set[str]) -> tuple[str, str, str] | None:
     """Return code, words and severity of what is wrong with a block's place in its exchange.
 
     Args:
+        store: The store.
+        view: The view.
         block: The block.
         made: The ids of the calls before it; its own is added.
     """
@@ -258,7 +261,10 @@ def _of_block(block: Block, made: set[str]) -> tuple[str, str, str] | None:
         return "orphan_result", f"A tool result has no call before it; {_REFUSED}", "fault"
     if block.derived == "interrupted":
         return "unanswered_call", f"A tool call has no result; {_REFUSED}", "fault"
-    return ("open_call", "A tool call waits for its result.", "note") if block.derived == "waiting" else None
+    if block.derived == "waiting" and isinstance(block.content, ToolResultContent):
+        why = what_for(store, view.dialog_id, block.content.id)
+        return "undecided_call" if why == UNDECIDED else "open_call", why, "note"
+    return None
 
 
 def _misplaced(store: Store, view: View) -> Iterator[Finding]:

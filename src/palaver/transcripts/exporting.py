@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -16,16 +16,17 @@ from palaver.formats.codex import writing as codex
 from palaver.formats.pi import writing as pi
 from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import MessageEntry
+from palaver.log import Handle, MessageEntry
 from palaver.messages import Role, canonical_json
 from palaver.providers import profile
+from palaver.session.waiting import undelivered
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
-from palaver.wire import Call, How, Report, compile  # noqa: A004 - the word for it
+from palaver.wire import Call, Change, How, Report, compile  # noqa: A004 - the word for it
 from palaver.wire.media import Load
 from palaver.wire.script import ChangeNotes
 
@@ -82,12 +83,16 @@ def export(
         raise InvalidInput(f"Session {session_id[:12]} has no dialog yet.", hint="Append to it first.")
     view = fold(store, dialog, whole=whole)
     view.load()
-    load = _load(store)
-    if to in TOOLS:
-        return _transcript(store, record, view, TOOLS[to])
-    if to in _PROFILES:
-        return _compiled(view, to, load)
-    return Exported(pieces=(text.encode() for text in markdown(store, record, view)), report=Report())
+    waiting = tuple(undelivered(store, dialog))
+    if to == "markdown":
+        said = markdown(store, record, view, (message for _, message in waiting))
+        return Exported(pieces=(text.encode() for text in said), report=Report())
+    done = _transcript(store, record, view, TOOLS[to]) if to in TOOLS else _compiled(view, to, _load(store))
+    left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
+    return replace(done, report=Report((*done.report, *left)))
+
+
+_NOT_DELIVERED = "it waits in the inbox and is not part of the conversation yet"
 
 
 def _load(store: Store) -> Load:

@@ -29,6 +29,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "over_window": "Set a budget, or commit the plan of a policy.",
         "surrogate": "It was replaced by U+FFFD when it was read; the original is recorded beside it.",
         "torn_tail": "Everything before it is read; when the file grows, the import continues from there.",
+        "undecided_call": "Until somebody decides, requests hold a derived result. The agent's approve(), deny() or edit() decides.",
         "unanswered_call": "In requests a derived result says that none is recorded.",
     }
 )

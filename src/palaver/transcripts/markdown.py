@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 from palaver.messages import (
     AudioContent,
     Content,
     ImageContent,
     Media,
+    Message,
+    Role,
     TextContent,
     ThinkingContent,
     ToolCallContent,
     ToolResultContent,
     thaw,
 )
+from palaver.session.waiting import what_for
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.titles import title
-from palaver.view import Turn, View
+from palaver.view import Block, Turn, View
 from palaver.view.blocks import REASONS
-from palaver.view.exchange import WAITING
 
 _TICKS = re.compile(r"`+")
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 _TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system": "System"}
 
 
-def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
-    """Yield a view as Markdown, paragraph by paragraph. Text of messages stays unchanged, with code in fences."""
+def markdown(store: Store, record: SessionRecord, view: View, waiting: Iterable[Message] = ()) -> Iterator[str]:
+    """Yield a view as Markdown, paragraph by paragraph. Text of messages stays unchanged, with code in fences.
+
+    Args:
+        store: The store.
+        record: The session.
+        view: The view.
+        waiting: Messages of the inbox, which come after the view and are marked as waiting (`palaver.session.waiting`).
+    """
     facts = {
         "session": record.session_id,
         "begun": _when(record.created_at),
@@ -43,11 +53,13 @@ def markdown(store: Store, record: SessionRecord, view: View) -> Iterator[str]:
         yield _heading(["Instructions"])
         for block in view.system:
             yield from _block(block.content)
-    for exchange in view.exchanges:
-        for turn in exchange.turns:
-            yield _heading(_words(turn))
-            for block in turn.blocks:
-                yield from [_text(WAITING)] if block.derived == "waiting" else _block(block.content)
+    for turn in (turn for exchange in view.exchanges for turn in exchange.turns):
+        yield _heading(_words(turn))
+        for block in turn.blocks:
+            yield from _shown(block, store, view)
+    for message in waiting:
+        yield _heading([_title(message.role), "waiting"])
+        yield from chain.from_iterable(map(_block, message.contents))
     if view.omissions:
         yield _heading(["Not shown"])
         yield _listed([f"{gone.place}: {REASONS[gone.reason]}" for gone in view.omissions])
@@ -57,10 +69,21 @@ def _when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""
 
 
+def _title(role: Role) -> str:
+    return _TITLES.get(role.value, role.value)
+
+
 def _words(turn: Turn) -> list[str]:
     first = turn.blocks[0]
-    words = [_TITLES.get(turn.role.value, turn.role.value), *(word for word in (turn.name, turn.model) if word)]
+    words = [_title(turn.role), *(word for word in (turn.name, turn.model) if word)]
     return [*words, first.derived] if first.derived and turn.role.value != "tool" else words
+
+
+def _shown(block: Block, store: Store, view: View) -> Iterator[str]:
+    if block.derived == "waiting" and isinstance(block.content, ToolResultContent):
+        yield _text(what_for(store, view.dialog_id, block.content.id))
+    else:
+        yield from _block(block.content)
 
 
 def _block(content: Content) -> Iterator[str]:

@@ -26,6 +26,7 @@ const KEYS = [
   ["e E", "next or previous error"],
   ["c C", "next or previous compaction"],
   ["b B", "next or previous branch"],
+  ["w W", "next or previous waiting message"],
   ["[ ]", "previous or next call"],
   ["u", "up: from a call to its session, from a session to the list"],
   ["Escape", "close what is open"],

@@ -9,7 +9,7 @@ import { address, dialogOf, go, relation } from "./route.js";
 import { Whole } from "./sessions.js";
 import { List } from "./list.js";
 
-const JUMPS = { n: ["prompts", "prompt"], e: ["errors", "error"], c: ["compactions", "compaction"], b: ["branches", "fork"] };
+const JUMPS = { n: ["prompts", "prompt"], e: ["errors", "error"], c: ["compactions", "compaction"], b: ["branches", "fork"], w: ["waiting", "waiting message"] };
 const FOLDED = 200; // branches, or sub-agents, that are listed when they are unfolded
 
 /** Read the rows of a dialog as they come. */
@@ -53,6 +53,7 @@ function Log({ route, session, dialog }) {
   const { value: marks } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/marks`);
   const { value: calls } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/calls`);
   const forks = useMemo(() => new Set(marks?.branches), [marks]);
+  const queued = useMemo(() => new Set(marks?.waiting), [marks]);
   const compacted = useMemo(() => (marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
@@ -85,7 +86,7 @@ function Log({ route, session, dialog }) {
       ${!waiting && html`<${Whole} session=${session.row.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
-        row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} />`} />
+        row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} />`} />
       <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />`} />
     </div>`}`;
 }
@@ -96,11 +97,11 @@ function CallOf({ row, calls, route }) {
   return call ? html`<p><a href=${address(`/s/${route.session}/call/${call.call}`, { d: route.words.d })}>What the model saw: call ${count(call.call)}</a> <${Told} recorded=${call.recorded} /></p>` : null;
 }
 
-function EntryRow({ row, label, fork }) {
+function EntryRow({ row, label, fork, queued }) {
   const { handle, kind, role, speaker, at, size } = row;
   const who = kind === "message" ? (speaker && speaker !== role ? `${role} (${speaker})` : role) : kind.replaceAll("_", " ");
   return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
-    ${fork && html`<b class="warn">fork</b>`}
+    ${fork && html`<b class="warn">fork</b>`}${queued && html`<b class="warn">waiting</b>`}
     <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label) || html`<span class="quiet">(${row.label || "no words"})</span>`}` : ""}</span>
     <span class="number quiet">${bytes(size)}</span><span class="number quiet" title=${when(at)}>${when(at).slice(11)}</span>`;
 }
