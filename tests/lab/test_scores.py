@@ -58,7 +58,6 @@ def test_a_word_list_is_on_one_front_and_not_on_the_other() -> None:
     found = made(rows("palaver", cost=1.0), rows("lllm", cost=0.9, in_view=9, evidence=2, evidence_cost=0.5))
     assert (found["lllm"].best, found["lllm"].best_evidence) == (True, False)
     assert (found["palaver"].best, found["palaver"].best_evidence) == (False, True)
-    assert (found["lllm"].beats, found["lllm"].beats_evidence) == (1.0, 0.0)
 
 
 def test_differences_are_paired() -> None:
@@ -74,4 +73,3 @@ def test_differences_are_paired() -> None:
     assert single.high is not None
     assert single.high - single.low > 1.0
     assert not found["palaver"].differences
-    assert found["palaver"].beats is None

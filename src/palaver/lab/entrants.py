@@ -8,8 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -79,14 +78,6 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
         budget=allowed,
         own=own or type(manager).__module__.split(".")[0] != _OURS,
     )
-
-
-def short_names(policies: Iterable[str]) -> Mapping[str, str]:
-    """Return short names: for users' own policies without the folder of the file, unless two names would be equal."""
-    asked = tuple(policies)
-    short = {name: Path(name).name if name.rpartition(":")[0].endswith(".py") else name for name in asked}
-    often = Counter(short.values())
-    return {name: short[name] if often[short[name]] == 1 else name for name in asked}
 
 
 _OURS = Policy.__module__.split(".")[0]

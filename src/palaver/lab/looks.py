@@ -37,7 +37,6 @@ class Look:
         units: The digest and tokens of each block, as the provider's cache reads them.
         names: The identifiers in it.
         evidence: The identifiers that it shows as content: in a block as recorded, or in a passage of the log.
-        changed: The number of its blocks that are shown in another form.
         places: The entries whose handles its derived texts name: the first 12 digits of the dialog, and the number.
         digest: The digest of its blocks.
     """
@@ -47,7 +46,6 @@ class Look:
     units: tuple[tuple[bytes, int], ...]
     names: frozenset[str]
     evidence: frozenset[str]
-    changed: int
     places: frozenset[tuple[str, int]]
     digest: bytes
 
@@ -86,7 +84,6 @@ class Looks:
             units=((declared + digest, size.total),),
             names=frozenset(name for block in blocks for name in self._content(block)[1]),
             evidence=frozenset(name for block in blocks for name in self._evidence(block)),
-            changed=sum(block.reason is not None for block in blocks),
             places=frozenset(),
             digest=declared + digest,
         )
@@ -140,7 +137,6 @@ class Looks:
             units=tuple(units),
             names=frozenset(names),
             evidence=frozenset(evidence),
-            changed=sum(block.reason is not None for block in exchange.blocks()),
             places=frozenset(_named_places(exchange)) if exchange.derived else frozenset(),
             digest=sha256(b"".join(unit for unit, _ in units)).digest(),
         )
@@ -180,7 +176,6 @@ class ShownParts:
         self.stable = 0
         self.goes_on = True
         self.before = 0
-        self.changed = 0
         self._head: View | None = None
         self._system: Look | None = None
         self._exchanges: tuple[Exchange, ...] = ()
@@ -250,7 +245,6 @@ class ShownParts:
 
     def _count(self, look: Look, by: int) -> None:
         self.tokens += by * look.tokens
-        self.changed += by * look.changed
         for index, tokens in enumerate(look.parts):
             self.parts[index] += by * tokens
         _add(self._names, look.names, by)

@@ -56,14 +56,12 @@ class _Lookups(NamedTuple):
         tokens: The tokens that they add to later requests.
         back: The identifiers that a lookup brought back.
         again: The identifiers that no lookup finds, so that their original step must be repeated.
-        refetched: The number of exchanges with these identifiers.
     """
 
     steps: int = 0
     tokens: int = 0
     back: frozenset[str] = frozenset()
     again: frozenset[str] = frozenset()
-    refetched: int = 0
 
 
 class _Brought:
@@ -160,9 +158,7 @@ class Measured:
                 dialog=self._recording.trace.dialog,
                 seq=step.call.seq,
                 at=step.call.at,
-                exchanges=len(exchanges),
                 left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in DECIDED),
-                changed=self._shown.changed,
                 planning=step.planning,
                 infeasible=self._shown.tokens if step.composed is None else 0,
                 digest=self._shown.digest(),
@@ -218,7 +214,6 @@ class Measured:
             "evidence_reached": evidence.reached,
             "evidence_cost": evidence.cost,
             "recalls": words.found.steps,
-            "refetched": words.found.refetched,
             "recall_tokens": words.found.tokens,
             "recall_cost": words.cost,
         }
@@ -256,7 +251,7 @@ class Measured:
         for need in away:
             wanted.setdefault(need.index, []).append(need.name)
         hits = self._found(step, {need.name for need in away if not self._shown.holds(need.name)}, shown)
-        steps = tokens = refetched = 0
+        steps = tokens = 0
         back, again = set[str](), set[str]()
         for index, names in wanted.items():
             blocks = log.system if index < 0 else tuple(log.exchanges[index].blocks())
@@ -266,11 +261,9 @@ class Measured:
             )
             steps += 1 if named else 2
             tokens += size if named else SEARCH_TOKENS + size
-            lost = not named and index not in hits
-            (again if lost else back).update(held)
-            refetched += lost
+            (back if named or index in hits else again).update(held)
         names_away = {need.name for need in away}
-        return _Lookups(steps, tokens, frozenset(back & names_away), frozenset(again & names_away - back), refetched)
+        return _Lookups(steps, tokens, frozenset(back & names_away), frozenset(again & names_away - back))
 
     def _found(self, step: ReplayStep, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
         """Search the omitted exchanges for those words of the next step that the model knows."""

@@ -224,30 +224,6 @@ def paired_interval(
     return _interval(value, (_less(_ratio(one), _ratio(other)) for one, other in both))
 
 
-def paired_share(
-    ours: Sequence[_Row],
-    theirs: Sequence[_Row],
-    wins: Callable[[tuple[float, ...], tuple[float, ...]], bool],
-    *,
-    resamples: int = 1_000,
-    seed: int = 0,
-) -> float | None:
-    """Return the share of resamplings in which one policy wins over another by its sums.
-
-    Args:
-        ours: The values of each session to add up.
-        theirs: The same for the other policy, session by session.
-        wins: Returns whether the first sums win over the second.
-        resamples: The number of resamplings.
-        seed: The seed of the resampling.
-
-    Returns:
-        None if nothing is resampled.
-    """
-    drawn = list(zip(_resampled(ours, resamples, seed), _resampled(theirs, resamples, seed), strict=True))
-    return sum(wins(one, other) for one, other in drawn) / len(drawn) if drawn and ours else None
-
-
 def _less(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other
 

@@ -15,8 +15,11 @@ money is in the run's currency, and times are in seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any, Self
+
+from pydantic import TypeAdapter
 
 SCHEMA = 3
 """The version of the meaning of the results. 3: human messages are counted; views are committed as by an agent."""
@@ -34,14 +37,18 @@ class _Row:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
-        return cls(**cls._known(values))
+        """Read what `to_dict` gave.
 
-    @classmethod
-    def _known(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values whose keys this version knows."""
-        known = {each.name for each in fields(cls)}  # type: ignore[arg-type]  # the same
-        return {name: value for name, value in values.items() if name in known}
+        Raises:
+            ValidationError: An attribute is missing, or has a value of another type.
+        """
+        row: Self = _reader(cls).validate_python(values)  # type: ignore[arg-type]  # a class is hashable
+        return row
+
+
+@cache
+def _reader(row: type[_Row]) -> TypeAdapter[Any]:
+    return TypeAdapter(row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +73,21 @@ class Problem(_Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DoneFile(_Row):
+    """A finished source file.
+
+    Attributes:
+        source: The file.
+        sessions: The keys of its sessions, in order.
+        problems: The problems of the file.
+    """
+
+    source: str
+    sessions: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallRow(_Row):
     """One recorded model call under one policy, with the key (session, policy, stand_in, call).
 
@@ -87,9 +109,7 @@ class CallRow(_Row):
         results: Unchanged tool results.
         summaries: Records and summaries, and files brought back.
         placeholders: Blocks shown in another form, and notices.
-        exchanges: The number of exchanges in the view.
         left_out: The number of recorded messages that the view leaves out to become smaller.
-        changed: The number of blocks in another form.
         mark: The policy's action: empty if the request continues the previous one; `cut` if a smaller view was committed, so that later
             views start from it; `edit` if the view changed without a commit.
         stable: The number of leading tokens shared with the previous request, where the provider's cached prefix ends.
@@ -100,7 +120,6 @@ class CallRow(_Row):
         summary_cost: The cost of the model's summary that a stand-in replaces.
         recalls: The number of calls needed for references of the next response that the view lacks: lookups, also those that find something
             else, and repeated steps.
-        refetched: The number of exchanges whose step must be repeated, because no lookup finds them.
         recall_tokens: The tokens that they brought.
         recall_cost: Their cost: the calls, and their tokens in every later request up to the next cut.
         references: Identifiers in the calls of the response that were mentioned before.
@@ -136,9 +155,7 @@ class CallRow(_Row):
     results: int = 0
     summaries: int = 0
     placeholders: int = 0
-    exchanges: int = 0
     left_out: int = 0
-    changed: int = 0
     mark: str = ""
     stable: int = 0
     read: int = 0
@@ -147,7 +164,6 @@ class CallRow(_Row):
     cost: float = 0.0
     summary_cost: float = 0.0
     recalls: int = 0
-    refetched: int = 0
     recall_tokens: int = 0
     recall_cost: float = 0.0
     references: int = 0
@@ -188,9 +204,7 @@ class ReplayRow(_Row):
         calls: The number of replayed calls.
         infeasible: The number of calls that must send more than the budget.
         cuts: The number of commits of a smaller view.
-        edits: The number of other changes.
         tokens: Tokens sent, all calls together.
-        largest: The largest request.
         read: Tokens read from the cache.
         written: Input tokens not in the cache.
         stable: Leading tokens that each request shares with the next one.
@@ -199,7 +213,6 @@ class ReplayRow(_Row):
         cost: The cost of the calls, without recalls and summaries.
         summary_cost: The cost of a model's summaries.
         recalls: Calls to fetch content that views lack.
-        refetched: Exchanges whose step must be repeated, because no lookup finds them.
         recall_cost: The cost of recalls.
         optimum: The bill of the best possible schedule of cuts; None if it was not computed.
         references: Identifiers that later calls referred to.
@@ -213,7 +226,6 @@ class ReplayRow(_Row):
         humans: The human's messages before each call, summed over calls.
         humans_kept: Those in the view, quoted in a record, or listed there by handle.
         planning: Seconds that the policy took, summed over calls.
-        slowest: Seconds that its slowest plan took.
         checked: Views that were checked against all laws.
         broken: Laws that they broke.
         violations: The first few broken laws, as text.
@@ -227,9 +239,7 @@ class ReplayRow(_Row):
     calls: int = 0
     infeasible: int = 0
     cuts: int = 0
-    edits: int = 0
     tokens: int = 0
-    largest: int = 0
     read: int = 0
     written: int = 0
     stable: int = 0
@@ -238,7 +248,6 @@ class ReplayRow(_Row):
     cost: float = 0.0
     summary_cost: float = 0.0
     recalls: int = 0
-    refetched: int = 0
     recall_cost: float = 0.0
     optimum: float | None = None
     references: int = 0
@@ -252,7 +261,6 @@ class ReplayRow(_Row):
     humans: int = 0
     humans_kept: int = 0
     planning: float = 0.0
-    slowest: float = 0.0
     checked: int = 0
     broken: int = 0
     violations: tuple[str, ...] = ()
@@ -299,13 +307,6 @@ class SessionRow(_Row):
     summaries: int = 0
     problems: tuple[Problem, ...] = ()
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
-        given = cls._known(values)
-        given["problems"] = tuple(Problem.from_dict(one) for one in given.get("problems", ()))
-        return cls(**given)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(_Row):
@@ -340,8 +341,6 @@ class PolicyRow(_Row):
         best_evidence: Whether it is Pareto-optimal in `evidence_bill` and `evidence`.
         differences: Its figures minus those of the run's default policy, over the sessions that both completed, by name
             (`palaver.lab.scores.COMPARED`); empty for the default policy, and if that is not in the run.
-        beats: The share of resamplings in which it beats the default policy in bill and FRR, or None.
-        beats_evidence: The same for `evidence_bill` and `evidence`.
         broken: Laws that it broke.
     """
 
@@ -357,8 +356,6 @@ class PolicyRow(_Row):
     best: bool = False
     best_evidence: bool = False
     differences: Mapping[str, Score] = field(default_factory=dict)
-    beats: float | None = None
-    beats_evidence: float | None = None
     broken: int = 0
 
     @property
@@ -367,14 +364,6 @@ class PolicyRow(_Row):
         if self.status == "failed":
             return f"failed on {self.failed:,} of {self.sessions + self.failed:,}"
         return "" if self.status == "ok" else self.status
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
-        given = cls._known(values)
-        for each in ("scores", "differences"):
-            given[each] = {name: Score.from_dict(one) for name, one in given.get(each, {}).items()}
-        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,14 +406,6 @@ class LabRun(_Row):
     code: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
-        given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in cls._known(values).items()
-        }
-        return cls(**given)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(_Row):
@@ -443,14 +424,3 @@ class Table(_Row):
     rows: tuple[PolicyRow, ...]
     problems: tuple[Problem, ...] = ()
     keys: tuple[str, ...] = ()
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave."""
-        return cls(
-            run=LabRun.from_dict(values["run"]),
-            sessions=values["sessions"],
-            rows=tuple(PolicyRow.from_dict(one) for one in values["rows"]),
-            problems=tuple(Problem.from_dict(one) for one in values.get("problems", ())),
-            keys=tuple(values.get("keys", ())),
-        )

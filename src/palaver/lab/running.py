@@ -18,11 +18,11 @@ from palaver.lab.conformance import broken_laws
 from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of, source_digest
 from palaver.lab.loading import files_in
 from palaver.lab.prices import Sheet, sheet
-from palaver.lab.results import LabRun, Problem, ReplayRow, Table
+from palaver.lab.results import DoneFile, LabRun, Problem, ReplayRow, Table
 from palaver.lab.scores import table
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.tasks import Asked, replay_file
-from palaver.lab.writing import DoneFile, Results
+from palaver.lab.writing import Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
 

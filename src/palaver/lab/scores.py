@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from palaver.lab.metrics import Interval, Worth, beats, front, paired_interval, paired_share, ratio_interval
+from palaver.lab.metrics import Interval, Worth, front, paired_interval, ratio_interval
 from palaver.lab.results import LabRun, PolicyRow, Problem, ReplayRow, Score, Table
 from palaver.lab.stand_ins import ORACLE
 
 Pair: TypeAlias = tuple[float, float]
-
-FRONT = "Pareto-optimal: no other policy is at least as good in bill (with recalls) and FRR, and better in one"
-"""The definition of the front (`palaver.lab.metrics.beats`)."""
-
-EVIDENCE_FRONT = (
-    "the same with evidence instead of FRR, and with every reference that is not in view as content charged as a recall"
-)
-"""The definition of the front by evidence."""
 
 DEFAULT = "palaver"
 """The policy that the others are compared with, session by session, if it is in the run."""
@@ -105,7 +97,7 @@ def table(
             row,
             best=(row.policy, row.stand_in) in by_words,
             best_evidence=(row.policy, row.stand_in) in by_evidence,
-            **_compared(run, by_policy[row.policy, row.stand_in], by_policy.get((DEFAULT, row.stand_in), ()))
+            differences=_compared(run, by_policy[row.policy, row.stand_in], by_policy.get((DEFAULT, row.stand_in), ()))
             if row.policy != DEFAULT
             else {},
         )
@@ -150,7 +142,7 @@ def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
     return Score(value=found.value, low=found.low, high=found.high)
 
 
-def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> dict[str, Any]:
+def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> Mapping[str, Score]:
     """Compare a policy with the default one over the sessions that both completed, session by session."""
     theirs = {row.session: row for row in _whole(default)}
     both = [(row, theirs[row.session]) for row in _whole(found) if row.session in theirs]
@@ -162,29 +154,7 @@ def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayR
         one, other = zip(*((pair(row), pair(its)) for row, its in both), strict=True)
         interval = paired_interval(one, other, resamples=run.resamples, seed=run.seed)
         differences[name] = _scored(run, len(both), interval)
-    return {
-        "differences": differences,
-        "beats": _share(run, both, "bill", "frr"),
-        "beats_evidence": _share(run, both, "evidence_bill", "evidence"),
-    }
-
-
-def _share(run: LabRun, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
-    """Return the share of resamplings in which one beats the other; None if one could not send as many calls, or there is no data.
-
-    The references of both are equal, so retention is compared by counts.
-    """
-    infeasible = [sum(row.infeasible for row in rows) for rows in zip(*both, strict=True)]
-    if infeasible[0] > infeasible[1] or len(both) < _SOME:
-        return None
-    one, other = (
-        [(SCORES[bill][1](row)[0], SCORES[kept][1](row)[0]) for row in rows] for rows in zip(*both, strict=True)
-    )
-
-    def wins(ours: Sequence[float], theirs: Sequence[float]) -> bool:
-        return beats(Worth(ours[0], ours[1]), Worth(theirs[0], theirs[1]))
-
-    return paired_share(one, other, wins, resamples=run.resamples, seed=run.seed)
+    return differences
 
 
 _SOME = 2
@@ -205,7 +175,7 @@ def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
 
 
 def _front(rows: Sequence[PolicyRow], bill: str, kept: str) -> frozenset[tuple[str, str]]:
-    """Return the Pareto-optimal policies (`FRONT`) among the comparable ones, without the oracle, which knows the future."""
+    """Return the Pareto-optimal policies among the comparable ones, without the oracle, which knows the future."""
     points = {
         (row.policy, row.stand_in): Worth(cost, row.scores[kept].value or 0.0)
         for row in able([row for row in rows if row.stand_in != ORACLE])

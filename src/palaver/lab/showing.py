@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from palaver.lab.entrants import Settings, entrant_of
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.prices import sheet
 from palaver.lab.replay import ReplayStep
-from palaver.lab.results import CallRow, LabRun, Problem
+from palaver.lab.results import CallRow, Problem
 from palaver.lab.sessions import LabSession, measured
 from palaver.log.redaction import Redactor
 from palaver.plurals import counted
@@ -39,22 +38,6 @@ class ShownCall:
     of: int
     step: ReplayStep
     row: CallRow
-
-
-def command(run: LabRun, row: CallRow, source: str) -> str:
-    """Return the command that shows the view of a call.
-
-    Args:
-        run: The run.
-        row: The call.
-        source: The file of its session (`SessionRow.source`).
-    """
-    words = ["palaver", "lab", source, "--policies", row.policy, "--model", run.model, "--window", str(run.window)]
-    words += ["--budget", str(run.budget)] if run.budget is not None else []
-    words += ["--stand-in", row.stand_in] if row.stand_in != "fold" else []
-    lives = run.prices["lifetime"]
-    words += ["--cache", f"{lives:g}"] if lives != sheet(run.model).lifetime else []
-    return shlex.join([*words, "--show", f"{row.session}:{row.call}"])
 
 
 @contextmanager

@@ -12,9 +12,9 @@ from palaver.errors import PalaverError
 from palaver.lab.entrants import Entrant, Settings, entrant_of
 from palaver.lab.loading import key_of, loaded
 from palaver.lab.prices import Sheet, sheet
-from palaver.lab.results import CallRow, Problem, ReplayRow
+from palaver.lab.results import CallRow, DoneFile, Problem, ReplayRow
 from palaver.lab.sessions import LabSession, replayed
-from palaver.lab.writing import DoneFile, Results
+from palaver.lab.writing import Results
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
 

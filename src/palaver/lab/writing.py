@@ -6,31 +6,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from palaver.errors import InvalidInput
-from palaver.lab.results import CallRow, LabRun, Problem, ReplayRow, SessionRow, Table
+from palaver.lab.results import CallRow, DoneFile, LabRun, ReplayRow, SessionRow, Table
 
 _DIGITS = 9
 _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
 """The beginning of a row's line, with its type."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoneFile:
-    """A finished source file.
-
-    Attributes:
-        source: The file.
-        sessions: The keys of its sessions, in order.
-        problems: The problems of the file.
-    """
-
-    source: str
-    sessions: tuple[str, ...]
-    problems: tuple[Problem, ...]
 
 
 def write_private(path: Path, lines: Iterable[str]) -> None:
@@ -80,16 +66,10 @@ class Results:
         values = _read(path)
         try:
             return LabRun.from_dict(values)
-        except (TypeError, KeyError) as error:
+        except ValidationError as error:
             raise InvalidInput(
                 f"{path} is damaged, or is not a run of the lab.", hint="Remove it, or pass another folder."
             ) from error
-
-    @property
-    def table(self) -> Table | None:
-        """All policies over all sessions; None if the run is not finished."""
-        path = self.folder / "table.json"
-        return Table.from_dict(_read(path)) if path.exists() else None
 
     def begin(self, run: LabRun) -> None:
         """Record the run, and remove unfinished files of a killed run."""
@@ -112,18 +92,11 @@ class Results:
         found = _read(path)
         if found.get("run") != run:
             return None
-        problems = tuple(Problem.from_dict(one) for one in found["problems"])
-        return DoneFile(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
+        return DoneFile.from_dict(found)
 
     def write_file(self, digest: str, run: str, done: DoneFile) -> None:
         """Write the result of a file."""
-        values = {
-            "run": run,
-            "source": done.source,
-            "sessions": done.sessions,
-            "problems": [each.to_dict() for each in done.problems],
-        }
-        write_private(self.folder / "files" / f"{digest[:24]}.json", [_json(values)])
+        write_private(self.folder / "files" / f"{digest[:24]}.json", [_json({"run": run, **done.to_dict()})])
 
     def session_done(self, key: str, run: str) -> bool:
         """Return whether a session is finished in this run."""
