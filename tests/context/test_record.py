@@ -11,7 +11,7 @@ from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
-from palaver.log import Handle, places
+from palaver.log import Handle, Span, places
 from palaver.messages import (
     AssistantMessage,
     CompactionSummaryMessage,
@@ -78,7 +78,7 @@ def test_the_humans_messages_stand_word_for_word() -> None:
 
 
 def test_the_newest_words_have_a_quarter_of_the_target() -> None:
-    """The first stays and the newest fit; those between are listed by handle."""
+    """The first stays and the newest fit; those between are listed by handle, a run of them as one span."""
     said = [UserMessage(content=f"{at:03} " + "w" * 400) for at in range(60)]
     text = folded(said)
     quoted = re.findall(r"^- (\d{3})", text, re.MULTILINE)
@@ -88,9 +88,30 @@ def test_the_newest_words_have_a_quarter_of_the_target() -> None:
     )
     listed = re.search(r"\(earlier messages of the user: recall (.*)\)", text)
     assert listed is not None
-    assert places(listed[1]) == tuple(
-        Handle(Handle.parse(f"{Handle(LIST, 0)}").dialog, at) for at in range(1, 61 - len(quoted))
-    )
+    assert places(listed[1]) == (Span(Handle.parse(f"{Handle(LIST, 0)}").dialog, 1, 61 - len(quoted)),)
+
+
+def test_earlier_words_are_listed_as_few_spans() -> None:
+    """Law 9: however many messages of the human are listed, the list has at most 16 numbers and spans; the widest gaps split them, and each message is in one."""
+    said: list[Message] = []
+    for at in range(150):
+        said += [
+            UserMessage(content=f"{at:03} " + "w" * 400),
+            *[AssistantMessage(content="yes")] * (9 if at % 10 else 1),
+        ]
+    text = folded(said)
+    listed = re.search(r"\(earlier messages of the user: recall (.*)\)", text)
+    assert listed is not None
+    assert len(listed[1].split(",")) == 16
+    older = [
+        at for at, each in enumerate(said) if isinstance(each, UserMessage) and f"({Handle(LIST, at)})" not in text
+    ]
+    assert len(older) > 120
+    spans = [
+        (each.start, each.stop) if isinstance(each, Span) else (each.seq, each.seq + 1) for each in places(listed[1])
+    ]
+    assert all(sum(start <= at < stop for start, stop in spans) == 1 for at in older)
+    assert {stop - start for start, stop in spans[1:]} <= {1, 3, 13}
 
 
 def test_pasted_logs_shorten_before_words_leave() -> None:

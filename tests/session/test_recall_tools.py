@@ -8,6 +8,7 @@ import pytest
 
 from palaver import Session, fit
 from palaver.errors import InvalidInput, NotFound
+from palaver.store import MemoryStore
 
 MODEL = "gpt-5"
 PAGE = "\n".join(f"line {number}: disk {number % 7} is full" for number in range(1_000))
@@ -101,3 +102,17 @@ def test_recall_tools_are_left_out_when_refused() -> None:
     assert offered(recall=False) == offered(recall=None) == ["recall"]
     with pytest.raises(InvalidInput, match="earlier view"):
         dialog.request("openai", MODEL, recall=False, at=0)
+
+
+def test_a_span_is_recalled_around_what_was_erased() -> None:
+    """Law 9: a record lists spans. What was erased of one is said in its place, and the rest is quoted; its handle alone is an error that says so."""
+    session = Session.create(MemoryStore(), "spans")
+    for number in range(4):
+        session.root.put_text(f"message {number}")
+    session.erase(entries=[session.root.messages.handle(1)])
+    start = session.root.messages.handle(0)
+    text = session.root.call_tool("recall", {"handle": f"{start}-{start.seq + 3}"})
+    assert [number for number in range(4) if f"message {number}" in text] == [0, 2, 3]
+    assert f"[{start.dialog[:12]}:{start.seq + 1}]" in text
+    assert "was erased" in text
+    assert "was erased" in session.root.call_tool("recall", {"handle": f"{session.root.messages.handle(1)}"})

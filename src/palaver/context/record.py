@@ -43,6 +43,9 @@ _CALLS = 200
 _PARTS = 16
 """Parts of the log that the first line names, the newest; the view's omissions have a handle for each."""
 
+_SPANS = 16
+"""Numbers and spans by which they are listed, each some three tokens of every request; what lies between two messages of a span comes along when it is recalled."""
+
 _LISTED = 200
 """Messages of the human that are listed by handle after the quoted ones, the newest; the range in the first line covers the others."""
 
@@ -235,11 +238,19 @@ def _words(content: object) -> str:
 
 
 def _listed(handles: Sequence[Handle]) -> str:
-    """Return handles as short as `recall` reads them: the numbers of one dialog after its name."""
+    """Return handles, oldest first, as short as `recall` reads them: after the name of a dialog at most `_SPANS` numbers and spans, split where most lies between two."""
     return "; ".join(
-        f"{Handle(dialog, 0)}"[:-1] + ",".join(str(each.seq) for each in group)
+        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(each.seq for each in group)))
         for dialog, group in groupby(handles, key=lambda each: each.dialog)
     )
+
+
+def _numbers(seqs: Sequence[int]) -> Iterator[str]:
+    gaps = sorted(range(1, len(seqs)), key=lambda at: seqs[at] - seqs[at - 1])
+    closed = {at for number, at in enumerate(gaps) if number < len(seqs) - _SPANS or seqs[at] == seqs[at - 1] + 1}
+    edges = [0, *(at for at in range(1, len(seqs)) if at not in closed), len(seqs)]
+    for start, stop in pairwise(edges):
+        yield f"{seqs[start]}" if stop == start + 1 else f"{seqs[start]}-{seqs[stop - 1]}"
 
 
 # --- what was done --------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver import context
-from palaver.errors import NotFound
+from palaver.errors import Erased, NotFound
 from palaver.log import Entry, Handle, MessageEntry, Span, ToolSpec
 from palaver.messages import AudioContent, Content, ImageContent, ToolResultContent
 from palaver.session.marks import Marks
@@ -42,21 +42,11 @@ def read_back(marks: Marks, args: Mapping[str, Any]) -> tuple[str, list[Content]
     media: list[Content] = []
 
     def read(place: Handle | Span) -> Iterator[context.Said]:
-        single = isinstance(place, Handle)
-        handles = (
-            (place,)
-            if isinstance(place, Handle)
-            else (Handle(place.dialog, seq) for seq in range(place.start, place.stop))
-        )
-        for handle in handles:
-            try:
-                original = recall(marks.store, marks.session_id, handle)
-            except NotFound:
-                if single:
-                    raise
-                return  # a span may end after the dialog's last entry
+        for handle, original in _originals(marks, place):
             if Handle(*handle[:2]) in refused or handle in refused:
                 yield context.Said(handle, "palaver", "(A provider refused this; it is set aside.)")
+            elif isinstance(original, Erased):
+                yield context.Said(handle, "palaver", f"({original})")
             elif isinstance(original, Entry):
                 yield from _said(marks.store, handle, original)
             else:
@@ -65,6 +55,23 @@ def read_back(marks: Marks, args: Mapping[str, Any]) -> tuple[str, list[Content]
 
     refused = frozenset(marks.quarantined)  # what a provider refuses must not reach it by this way
     return context.recalled(args, read), media
+
+
+def _originals(marks: Marks, place: Handle | Span) -> Iterator[tuple[Handle, Entry | Content | Erased]]:
+    """Yield what a handle names, or each entry of a span; an erased one of a span as the error that says so."""
+    if isinstance(place, Handle):
+        yield place, recall(marks.store, marks.session_id, place)
+        return
+    for seq in range(place.start, place.stop):
+        handle = Handle(place.dialog, seq)
+        original: Entry | Content | Erased
+        try:
+            original = recall(marks.store, marks.session_id, handle)
+        except NotFound:
+            return  # a span may end after the dialog's last entry
+        except Erased as erased:
+            original = erased
+        yield handle, original
 
 
 def _said(store: Store, handle: Handle, entry: Entry) -> Iterator[context.Said]:
