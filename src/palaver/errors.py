@@ -448,8 +448,8 @@ class DecisionNeeded(PalaverError):
     """
 
     hint = (
-        "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again: messages that came meanwhile are kept "
-        "and delivered then. respond(abandon=True) goes on without the call."
+        "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again. Messages that came meanwhile, that of "
+        "this call too, are kept and delivered then: do not send them again. respond(abandon=True) goes on without the call."
     )
 
     def __init__(self, calls: Iterable[Any], *, trace: Any, hint: str = "") -> None:  # noqa: ANN401 - as above

@@ -133,6 +133,23 @@ def test_prompt_args_are_used_or_refused() -> None:
     assert (kinds(dialog), len(list(store.sessions()))) == (before, sessions)
 
 
+def test_a_dialog_of_another_agent_is_adopted_first() -> None:
+    """Without `adopt`, its alias is unknown and the dialog itself is not one; both errors say what to do. An agent's own first call begins a session of its own."""
+    first, _ = scripted(["one", "three"])
+    first.respond("go")
+    dialog = first.current_dialog
+    second = Agent("second", "You are second.", MODEL, ScriptedProvider(["two", "own"]), store=first.store)
+    with pytest.raises(NotFound, match=r"adopt\(alias, dialog\)"):
+        second.respond("And you?", alias="main")
+    with pytest.raises(InvalidInput, match=r"adopt\(alias, dialog\)"):
+        second.respond("And you?", alias=dialog)  # type: ignore[call-overload]
+    assert roles(dialog) == ["system", "user", "assistant"]
+    assert second.adopt("main", dialog).respond("And you?").content == "two"
+    assert second.close("main") is dialog
+    assert second.respond("And you?").content == "own"
+    assert second.current_dialog.session_id != dialog.session_id
+
+
 def test_adopters_take_turns_under_their_own_instructions() -> None:
     """Two agents with one dialog, one of them with core memory: each answers under its own; a compaction and a fork do not change that."""
     store = MemoryStore()

@@ -143,7 +143,7 @@ def test_a_message_while_a_call_waits_is_queued() -> None:
     paid, prompt = bank()
     agent, provider = scripted([calling("pay", amount=5), "Here I am."], prompt)
     agent.respond("pay 5", return_session=True)
-    with pytest.raises(DecisionNeeded, match="kept") as caught:
+    with pytest.raises(DecisionNeeded, match=r"that of this call too, are kept .*: do not send them again") as caught:
         agent.respond("are you there?")
     agent.receive("hello?")
     (call,) = agent.waiting

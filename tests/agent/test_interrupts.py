@@ -253,6 +253,41 @@ def test_two_processes_and_one_turn() -> None:
     assert len(provider.requests) == 1, "whoever has lost the turn finds that out before the model is asked"
 
 
+@pytest.mark.parametrize("first", ["tool", "model"])
+def test_an_append_during_a_turn_wins_and_the_turn_goes_on(first: str) -> None:
+    """A program that appends to the dialog while a turn runs is first: the turn ends, says what to do, and the next call continues it with the message."""
+    store = MemoryStore()
+    came: list[str] = []
+
+    def intrude(during: str) -> None:
+        """Append to the dialog from elsewhere, once."""
+        if during == first and not came:
+            came.append(during)
+            Session.open(store, "tester_main").root.put_text("one more thing")
+
+    @tool
+    def look() -> str:
+        """Look."""
+        intrude("tool")
+        return "seen"
+
+    def answer(request: Request) -> object:
+        if len(request.body["messages"]) == 2:
+            return calling("look")
+        intrude("model")
+        return "Both done."
+
+    agent, provider = scripted(answer, tools=[look], store=store)
+    with pytest.raises(Conflict, match=r"respond\(\) continues the turn.*receive\(\)"):
+        agent.respond("go")
+    assert agent.respond().content == "Both done."
+    assert sent(provider.requests[-1])[-1] == ("user", "one more thing")
+    (result,) = results(agent.current_dialog)
+    assert ("unknown" in result) is (first == "tool"), "it had run, and the model reads that"
+    late = [entry.message.text_content() for entry in entries(agent.current_dialog) if isinstance(entry, LateResult)]
+    assert late == (["seen"] if first == "tool" else [])
+
+
 def test_a_second_request_is_busy_and_leaves_nothing() -> None:
     """A request to a dialog that is being answered is refused at once, for another agent too, and its text is not stored.
 

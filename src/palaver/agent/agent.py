@@ -60,6 +60,8 @@ from palaver.wire import Memo, Request
 _MAIN = "main"
 """The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
 
+_ADOPTED = "adopt(alias, dialog) adds one that another agent or the program began."
+
 
 class Agent(Generic[OutputT]):
     """An agent answers in durable dialogs, with a prompt, a model and tools.
@@ -191,15 +193,18 @@ class Agent(Generic[OutputT]):
         """Return the dialog of an alias, or the active one.
 
         Raises:
-            InvalidInput: No dialog is active.
+            InvalidInput: No dialog is active, or the alias is not a string.
             NotFound: No dialog has this alias; the error lists the others.
         """
-        wanted = self.active_alias if alias is None else alias
+        wanted: object = self.active_alias if alias is None else alias
         if wanted is None:
             raise InvalidInput(f"The agent {self.name!r} has no active dialog.", hint="Open one, or switch to one.")
+        if not isinstance(wanted, str):
+            raise InvalidInput(f"alias is {wanted!r}.", hint=f"Pass the agent's name for a dialog. {_ADOPTED}")
         if wanted not in self._dialogs:
             near, known = get_close_matches(wanted, self._dialogs), ", ".join(self._dialogs) or "none"
-            raise NotFound(wanted, what="dialog of this agent", close=near, hint=f"It has: {known}.")
+            hint = f"It has: {known}. {_ADOPTED}"
+            raise NotFound(wanted, what="dialog of this agent", close=near, hint=hint)
         return self._dialogs[wanted]
 
     def _addressed(self, alias: str | None) -> Dialog:

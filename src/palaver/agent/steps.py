@@ -37,7 +37,7 @@ from palaver.agent.calls import settle
 from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
 from palaver.agent.run import AgentRun
 from palaver.agent.turn import ABANDON, Fate, TurnState, paused
-from palaver.errors import Conflict, StoreError
+from palaver.errors import Busy, Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
 
 
@@ -101,6 +101,10 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
     return Fate.GIVEN_UP if turn.overtaken else Fate.RUN
 
 
+_CONTINUES = (
+    "The next respond() continues the turn. A message for a running turn is queued by receive(), in any process."
+)
+
 # --- the loop -----------------------------------------------------------------------------------------------------------
 
 
@@ -125,6 +129,8 @@ async def go(run: AgentRun) -> None:
     except Exception as error:
         run.trace.state = "failure"
         run.trace.error = error
+        if isinstance(error, Conflict) and not isinstance(error, Busy):  # that one says what to do
+            error.hint = _CONTINUES
         if not isinstance(error, Conflict | StoreError):  # then another process has the turn, or nothing can be written
             _release(run, "failed")
         raise
