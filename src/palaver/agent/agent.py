@@ -45,10 +45,10 @@ from palaver.prompts import (
     temporary_prompt,
     verbatim_prompt,
 )
-from palaver.providers import Provider, connect_model
+from palaver.providers import Provider, connect_model, messages_of
 from palaver.session import Dialog, Session
 from palaver.session.compaction import BudgetLike, PolicyLike
-from palaver.session.incoming import media_from, messages_of, rendered, stamped
+from palaver.session.incoming import media_from, rendered
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
@@ -451,7 +451,7 @@ class Agent(Generic[OutputT]):
                     if not in_turn():
                         raise
         made = Message(role=role, content=content, name=name)
-        (message,) = stamped(made, dialog.dialog_id, dialog.store)
+        (message,) = dialog.opened.stamped(made)
         annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
         return message
 
@@ -678,7 +678,7 @@ class Agent(Generic[OutputT]):
         former, seen = dialog.top_prompt, turn.seen
         said = None
         if text:
-            (said,) = stamped(UserMessage(content=text), dialog.dialog_id, dialog.store)
+            (said,) = dialog.opened.stamped(UserMessage(content=text))
         if text and not turn.open and not turn.pending:
             dialog.top_prompt = temporary_prompt(text)
         before = dialog.top_prompt

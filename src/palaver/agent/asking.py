@@ -28,7 +28,6 @@ from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallC
 from palaver.plurals import a_type, counted
 from palaver.providers import Assembly, Event
 from palaver.providers.retry import with_retries
-from palaver.session.incoming import stamped
 from palaver.session.refusals import blamed
 from palaver.store.redacting import RedactingStore
 from palaver.tokens.pricing import cost_of
@@ -304,7 +303,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         text = result.error_message or "There was no answer."
         await _refuse(run, message or AssistantMessage(contents=()), text, error)
         return
-    (kept,) = stamped(_as_logged(message), run.dialog.dialog_id, run.dialog.store)
+    (kept,) = run.dialog.opened.stamped(_as_logged(message))
     if kept.is_function_call and final:
         run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
         rounds = counted(run.settings.options.rounds, "round")

@@ -22,7 +22,6 @@ from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStar
 from palaver.messages import Message, ToolMessage
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.session.incoming import stamped
 from palaver.tools import CallContext, Toolbox
 from palaver.wire import Memo, Request
 
@@ -157,7 +156,7 @@ class AgentRun:
 
     def say(self, message: Message) -> None:
         """Append a message; see `record`."""
-        parts = stamped(message, self.dialog.dialog_id, self.dialog.store)
+        parts = self.dialog.opened.stamped(message)
         self.record(*(MessageEntry(message=part) for part in parts))
 
     def look(self) -> None:

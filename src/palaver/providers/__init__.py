@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 from palaver.doors import open_door
 
 if TYPE_CHECKING:
-    from palaver.providers.answers import read_answer
     from palaver.providers.anthropic.client import AnthropicProvider
     from palaver.providers.assembly import Assembly, collect
     from palaver.providers.connect import connect_model, connect_provider
     from palaver.providers.dialect import COMPACTION, Dialect, Item
     from palaver.providers.gemini.client import GoogleProvider
-    from palaver.providers.lists import answer_json, dialect, items_of, tool_specs
+    from palaver.providers.lists import (
+        SdkObject,
+        answer_json,
+        dialect,
+        is_one,
+        items_of,
+        messages_of,
+        read_answer,
+        tool_specs,
+    )
     from palaver.providers.litellm import LiteLLMProvider
     from palaver.providers.openai_chat.client import OpenAIProvider
     from palaver.providers.provider import (
@@ -51,6 +59,7 @@ __all__ = [
     "Provider",
     "Retry",
     "ScriptedProvider",
+    "SdkObject",
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
@@ -61,7 +70,9 @@ __all__ = [
     "connect_model",
     "connect_provider",
     "dialect",
+    "is_one",
     "items_of",
+    "messages_of",
     "profile",
     "read_answer",
     "read_script",
@@ -72,13 +83,12 @@ __all__ = [
 open_door(
     __name__,
     {
-        ".answers": "read_answer",
         ".anthropic.client": "AnthropicProvider",
         ".assembly": "Assembly collect",
         ".connect": "connect_model connect_provider",
         ".dialect": "COMPACTION Dialect Item",
         ".gemini.client": "GoogleProvider",
-        ".lists": "answer_json dialect items_of tool_specs",
+        ".lists": "SdkObject answer_json dialect is_one items_of messages_of read_answer tool_specs",
         ".litellm": "LiteLLMProvider",
         ".openai_chat.client": "OpenAIProvider",
         ".provider": "BlockEvent End Event Provider TextDelta ThinkingDelta ToolCallDelta UsageEvent",

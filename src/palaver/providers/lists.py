@@ -1,12 +1,13 @@
-"""What callers pass: lists and their dialect, dicts in place of SDK objects, whole answers, and tools."""
+"""What callers pass: messages, lists and their dialect, dicts in place of SDK objects, whole answers, and tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from reprlib import repr as shortened
-from typing import Any
+from typing import Any, Protocol
 
+from palaver import wire
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Message
@@ -20,6 +21,74 @@ _TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
 
 _DEEPEST = 200
 """Most levels of an item: twice what a message may have, and fewer than the interpreter can follow."""
+
+
+# --- messages -----------------------------------------------------------------------------------------------------------
+
+
+class SdkObject(Protocol):
+    """An object of a provider's SDK: an answer or a message."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+
+
+def messages_of(given: object, request: wire.Request | None) -> Iterator[tuple[Message, bool]]:
+    """Yield the messages that a caller appends, each with whether it is a provider's whole answer.
+
+    Args:
+        given: A `Message`, a dict of any of the four dialects, an object of a provider's SDK, or several of them.
+        request: The request of an answer, if known. Its tool names are mapped back.
+
+    Raises:
+        InvalidMessage: An item is not a message of its dialect.
+        ProviderError: An answer reports a failure, or stops before its end.
+        TypeError: The value has none of these types, such as a stream; nothing of it was read.
+    """
+    if isinstance(given, Iterator | AsyncIterator):
+        raise TypeError(
+            f"A dialog contains whole messages, and {a_type(given)} gives pieces one by one: append the answer once it is whole, "
+            'such as `stream.get_final_completion()` or {"role": "assistant", "content": text}. Of messages, pass a list.'
+        )
+    if isinstance(given, Message):
+        yield given, False
+        return
+    items = [given] if not isinstance(given, Iterable) or is_one(given) else list(given)
+    read = _reader([item for item in items if not isinstance(item, Message)], request)
+    for item in items:
+        yield (item, False) if isinstance(item, Message) else read(item)
+
+
+def is_one(given: object) -> bool:
+    """Return whether a value is one message rather than several."""
+    return isinstance(given, str | bytes | Mapping) or _is_sdk_object(given) or not isinstance(given, Iterable)
+
+
+def _is_sdk_object(given: object) -> bool:
+    return callable(getattr(given, "model_dump", None)) and not isinstance(given, type)
+
+
+def _reader(items: list[Any], request: wire.Request | None) -> Callable[[Any], tuple[Message, bool]]:
+    """Return a reader of items in order. Answers are read with their request, the other items in their common dialect."""
+    for item in items:
+        if not isinstance(item, Mapping) and not _is_sdk_object(item):
+            raise TypeError(
+                f"A dialog contains messages, not {a_type(item)}: append a Message, a dict such as "
+                '{"role": "user", "content": "hi"} or a provider\'s answer, or use put_text() for a text.'
+            )
+    answers = {id(item): answer for item in items if (answer := answer_json(item)) is not None}
+    _, plain = items_of([item for item in items if id(item) not in answers])
+    read = dialect(None, plain, (), request.model if request else "").reader()
+    left = iter(plain)
+
+    def of(item: object) -> tuple[Message, bool]:
+        answer = answers.get(id(item))
+        return (read(next(left)), False) if answer is None else (read_answer(answer, request), True)
+
+    return of
+
+
+# --- lists --------------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -119,6 +188,31 @@ def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any 
                 if isinstance(holder.get(key), str):
                     holder[key] = holder[key].replace("-", "+").replace("_", "/")
     return data
+
+
+def read_answer(answer: Item, request: wire.Request | None = None) -> Message:
+    """Read an answer as a message, with its usage, ids and stop reason.
+
+    Args:
+        answer: The answer as JSON, of OpenAI's Chat Completions or Responses, Anthropic's Messages or Gemini's generateContent.
+        request: The request of the answer; its tool names are mapped back.
+
+    Raises:
+        InvalidMessage: The value is not an answer of these APIs.
+        ProviderError: It reports a failure, or stops before its end.
+    """
+    api = api_of(answer)
+    if api is None:
+        raise InvalidMessage(f"This is not a provider's answer; its keys: {', '.join(map(str, answer)) or 'none'}.")
+    reader = api.reader(request or _unknown_request(api.profile(), answer), api.maker)
+    for _ in reader.whole(answer):
+        pass
+    return reader.end().message
+
+
+def _unknown_request(profile: wire.Profile, answer: Item) -> wire.Request:
+    model = answer.get("model") or answer.get("modelVersion") or ""
+    return wire.Request(profile=profile, model=str(model), body={}, report=wire.Report(), tool_names={})
 
 
 # --- which dialect ------------------------------------------------------------------------------------------------------

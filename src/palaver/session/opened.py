@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from palaver.errors import Conflict, NotFound, PalaverError
-from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
+from pydantic import BaseModel
+
+from palaver.errors import Conflict, MissingFile, NotFound, PalaverError
+from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import (
     Entry,
     Handle,
@@ -27,7 +29,7 @@ from palaver.log import (
     joined,
     stretches,
 )
-from palaver.messages import Role
+from palaver.messages import FrozenDict, Message, Role, ToolMessage, media_of
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.store.protocol import SessionRecord, Store
 from palaver.transfer.landing import ReplayLogWarning
@@ -261,6 +263,23 @@ class OpenDialog:
         return fold(self.store, self.dialog_id, at)
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
+
+    def stamped(self, message: Message) -> list[Message]:
+        """Return a message as the dialog stores it: with the dialog's id in its metadata, and one message for each result of a tool.
+
+        Raises:
+            MissingFile: It refers to media whose bytes neither it nor the store has.
+        """
+        for media in media_of(message):
+            if media.data is None and not media.url and not self.store.has_blob(BlobId(media.digest)):
+                raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")
+        return [self._stamped(part) for part in (message.split() if isinstance(message, ToolMessage) else (message,))]
+
+    def _stamped(self, message: Message) -> Message:
+        if message.metadata.get("dialog_id") == self.dialog_id:
+            return message
+        metadata = FrozenDict({**message.metadata, "dialog_id": self.dialog_id})
+        return BaseModel.model_copy(message, update={"metadata": metadata})  # valid before, so valid now
 
     def append(self, entries: Iterable[Entry]) -> tuple[Handle, ...]:
         """Append entries that belong to the turn, with their media, all or none, and return their handles.

@@ -21,7 +21,7 @@ from palaver.session.calls import CallHistory
 from palaver.session.compaction import BudgetLike, Compactions, PolicyLike
 from palaver.session.costs import cost_of_messages, cost_of_session
 from palaver.session.differences import BranchDifference, branch_difference
-from palaver.session.incoming import SdkObject, is_one, media_from, messages_of, rendered, stamped, tools_of
+from palaver.session.incoming import media_from, rendered, tools_of
 from palaver.session.marks import Marks, holders, labels_of
 from palaver.session.messages import Messages, message_line
 from palaver.session.opened import RECORDED, OpenDialog, OpenSession, Top, new_session
@@ -627,9 +627,9 @@ class Dialog:
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
     @overload
-    def append(self, message: Message | Mapping[str, Any] | SdkObject) -> Message: ...
+    def append(self, message: Message | Mapping[str, Any] | providers.SdkObject) -> Message: ...
     @overload
-    def append(self, message: Iterable[Message | Mapping[str, Any] | SdkObject]) -> tuple[Message, ...]: ...
+    def append(self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]) -> tuple[Message, ...]: ...
     def append(self, message: object) -> Message | tuple[Message, ...]:
         """Append a message, or several at once, all or none.
 
@@ -653,12 +653,12 @@ class Dialog:
         """
         asked, at = self._asked or (None, -1)
         request = asked if at == self.opened.last.seq else None  # after another entry, an answer is not to that request
-        given = tuple(messages_of(message, request))
-        stored = tuple(part for said, _ in given for part in stamped(said, self.dialog_id, self.store))
+        given = tuple(providers.messages_of(message, request))
+        stored = tuple(part for said, _ in given for part in self.opened.stamped(said))
         if request is not None and any(answered for _, answered in given):
             self.calls.record(request)
         stored = self._write(*stored)
-        return stored[-1] if is_one(message) else stored
+        return stored[-1] if providers.is_one(message) else stored
 
     def _write(self, *messages: Message) -> tuple[Message, ...]:
         """Append messages that have this dialog's id, and return them as they are stored."""
@@ -754,7 +754,7 @@ class Dialog:
     def _message(
         self, said: str | tuple[Content, ...], name: str | None, metadata: Mapping[str, Any] | None, role: Role | str
     ) -> Message:
-        """Return a message that has the dialog's id, as `stamped` would return it."""
+        """Return a message that has the dialog's id, as `OpenDialog.stamped` would return it."""
         about = {**({} if metadata is None else metadata), "dialog_id": self.dialog_id}
         if role == Role.TOOL:  # what a tool says is a result
             return Message(role=role, content=said, name=name, metadata=about)

@@ -380,8 +380,8 @@ class State:
             *(block for each in sections for block in _sections(*each, behind=True)),
             *(block for place in lines for block in blocks_of(place, entries[place])),
         )
-        toolset = next((entry for entry in said if isinstance(entry, Toolset)), Toolset())
-        self._tools, self._provided = toolset.tools, toolset.provided or EMPTY
+        toolset = next((entry for entry in said if isinstance(entry, Toolset)), None)
+        self._tools, self._provided = (toolset.tools, toolset.provided or EMPTY) if toolset else ((), EMPTY)
         self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
         self._settings = places
 
