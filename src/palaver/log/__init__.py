@@ -47,7 +47,7 @@ from palaver.log.erasure import (
     originals,
     stand_in,
 )
-from palaver.log.handles import Handle, Span, places
+from palaver.log.handles import Handle, Span, apart, clip, common, gaps, joined, last_of, part_of, places, upto
 from palaver.log.headers import (
     HOLDING,
     NOTHING,
@@ -61,24 +61,7 @@ from palaver.log.headers import (
     next_header,
     rule,
 )
-from palaver.log.lineage import (
-    Node,
-    Reader,
-    Stretch,
-    apart,
-    child_of,
-    clip,
-    common,
-    gaps,
-    joined,
-    last_of,
-    lineage,
-    messages_in,
-    part_of,
-    path_to,
-    stretches,
-    upto,
-)
+from palaver.log.lineage import Node, Reader, Stretch, child_of, lineage, messages_in, path_to, stretches
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated

@@ -19,7 +19,6 @@ from palaver.messages.blocks import (
     UserContent,
     words_of,
 )
-from palaver.messages.chat import from_anthropic_dict, from_chat_dict
 from palaver.messages.codec import decode, encode, hydrate
 from palaver.messages.family import (
     AgentMessage,
@@ -35,7 +34,7 @@ from palaver.messages.family import (
 from palaver.messages.forms import FunctionCall
 from palaver.messages.frozen import FrozenDict, FrozenList, Replaced, clean_text, freeze, is_plain, restore, thaw
 from palaver.messages.media import Media
-from palaver.messages.message import BaseMessage, Message, media_of, payloads
+from palaver.messages.message import BaseMessage, Message, from_anthropic_dict, from_chat_dict, media_of, payloads
 from palaver.messages.roles import (
     APITypes,
     MessageRole,
