@@ -38,7 +38,7 @@ from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.gemini.client import GoogleProvider
 from palaver.providers.litellm import LiteLLMProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
-from palaver.wire.check import validate
+from palaver.wire.rules import validate
 from tests.peers.relay import relaying
 from tests.peers.server import Peer
 from tests.wire.pictures import png

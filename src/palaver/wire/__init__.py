@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from palaver.doors import open_door
 
 if TYPE_CHECKING:
-    from palaver.wire.check import validate
     from palaver.wire.compile import compile
     from palaver.wire.place import Breach, Violation
     from palaver.wire.request import (
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         broken_at,
         units,
     )
+    from palaver.wire.rules import validate
     from palaver.wire.script import Change, How, Report
     from palaver.wire.table import API, Profile
 
@@ -40,10 +40,10 @@ __all__ = [
 open_door(
     __name__,
     {
-        ".check": "validate",
         ".compile": "compile",
         ".place": "Breach Violation",
         ".request": "COMPILER Call Memo Request broken_at units",
+        ".rules": "validate",
         ".script": "Change How Report",
         ".table": "API Profile",
     },

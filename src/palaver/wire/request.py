@@ -17,8 +17,8 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, View
-from palaver.wire.check import validate
 from palaver.wire.place import Breach
+from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
