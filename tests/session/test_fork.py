@@ -62,9 +62,9 @@ def test_windows_are_exact(five: Dialog) -> None:
 
 @pytest.mark.parametrize("first_k", [0, 1])
 def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
-    """R76: A result whose call the window left out is shown as text; it is an omission with a reason, and the report of each request names it.
+    """R76: A result whose call the window left out is shown as text, and the report of each request names it; the call is an omission, whose handle returns it.
 
-    Compactions and forks of the window keep that; of two parallel results, only the one inside the window is named; a whole fork has none.
+    Compactions and forks of the window keep that; of two parallel calls, only the one whose result is inside the window is named; a whole fork has none.
     """
     parent = Dialog()
     parent.put_text("What broke? " + "word " * 200)
@@ -76,11 +76,11 @@ def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
     assert not parent.fork().view().omissions
 
     child = parent.fork(last_n=2, first_k=first_k)
-    result = parent.messages.handle(3)._replace(block=0)
+    result, call = parent.messages.handle(3)._replace(block=0), parent.messages.handle(1)._replace(block=1)
     for dialog in (child, child.fork()):
         (gone,) = dialog.view().omissions
-        assert (gone.reason, gone.handle) == (Reason.PARTED, result)
-        assert dialog.recall(gone.place) == parent.messages[3].contents[0]
+        assert (gone.reason, gone.handle) == (Reason.PARTED, call)
+        assert dialog.recall(gone.place) == calls[1]
         assert "disk c2" in str(dialog.view().messages)
         for api in ("openai", "openai-responses", "anthropic", "gemini"):
             (changed,) = dialog.request(api, "gpt-5", then="Go on.").report.about(result)
@@ -90,7 +90,7 @@ def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
     child.put_text("And now?")
     child.compaction.preview("fold", 400, model="gpt-5").approve()
     assert child.view() == fold(child.store, child.dialog_id)
-    assert result in [gone.handle for gone in child.view().omissions]
+    assert call in [gone.handle for gone in child.view().omissions]
 
 
 def test_wrong_windows_are_refused(five: Dialog) -> None:

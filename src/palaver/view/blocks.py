@@ -60,7 +60,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         Reason.DUPLICATE_RESULT: "a second result of a call; the first one counts",
         Reason.EMPTY: "empty, which providers refuse",
         Reason.UNPAIRED: "a result without its call, shown as text",
-        Reason.PARTED: "a tool call or result whose other half is on another branch",
+        Reason.PARTED: "a tool call or its result, of which this branch has only one",
         Reason.QUARANTINED: "in quarantine",
         Reason.SUPERSEDED: "replaced by something newer",
         Reason.MANAGER: "left out by the context manager",

@@ -84,19 +84,19 @@ class Pairing:
     Attributes:
         read: Reads entries of the log.
         open_at: Returns the ids of the calls that were open where the branch begins, for an entry that an ancestor owns.
-        open_before: Returns the ids of the calls that were open where the shared entries around an entry begin.
+        open_before: Returns the block of a call, by its id, that was open where the shared entries around an entry begin; None if none was.
         holes: What the branch does not share between entries that it shares.
         apart: The results that are shown where they came, even if a call waits for them.
         exchanges: The exchanges so far, unchanged.
         response: The newest response.
         omissions: The entries left out.
-        parted: The calls whose result may be on another branch, and the results whose call is.
+        parted: The calls whose result may be on another branch, and those on another branch whose result is here.
         blocks: The other results left out; those that a checkpoint left out answer no call, even if one waits since their own is gone.
     """
 
     read: Reading
     open_at: Callable[[Handle], Collection[str]]
-    open_before: Callable[[Handle], Collection[str]]
+    open_before: Callable[[Handle, str], Handle | None]
     holes: Sequence[Span] = ()
     apart: AbstractSet[Handle] = frozenset()
     exchanges: list[Exchange] = field(default_factory=list)
@@ -199,8 +199,8 @@ class Pairing:
                     self._grown = True
                 else:
                     self.blocks[place] = Omission(reason=Reason.DUPLICATE_RESULT, handle=place, size=size)
-            elif call in self.open_before(place):
-                self.parted[place] = Omission(reason=Reason.PARTED, handle=place)
+            elif (missing := self.open_before(place, call)) is not None:
+                self.parted[missing] = Omission(reason=Reason.PARTED, handle=missing)
         return frozenset(aside)
 
     def finish(self, *, live: bool = True) -> list[Exchange]:

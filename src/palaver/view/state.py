@@ -354,9 +354,18 @@ class State:
         """Return the calls that were open at the end of the inherited span that contains a place."""
         return next((self._open_after(span, span.stop - 1) for span in self.node.ranges if place in span), ())
 
-    def _open_before(self, place: Handle) -> Collection[str]:
-        """Return the calls that were open before the inherited span that contains a place."""
-        return next((self._open_after(span, span.start - 1) for span in self.node.ranges if place in span), ())
+    def _open_before(self, place: Handle, call: str) -> Handle | None:
+        """Return the block of a call that was open before the inherited span that contains a place."""
+        span = next((span for span in self.node.ranges if place in span), None)
+        if span is None or call not in self._open_after(span, span.start - 1):
+            return None
+        # one by one, because it is in the newest response
+        steps = (Span(span.dialog, seq, seq + 1) for seq in reversed(range(span.start)))
+        for header in (header for step in steps for header in self.headers(step)):
+            if "c" in header.blocks and call in header.calls:
+                blocks = [index for index, letter in enumerate(header.blocks) if letter == "c"]
+                return Handle(span.dialog, header.seq, blocks[header.calls.index(call)])
+        return None
 
     def _open_after(self, span: Span, seq: int) -> Collection[str]:
         return next(self.headers(Span(span.dialog, seq, seq + 1))).open_calls if seq >= 0 else ()
