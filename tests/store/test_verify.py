@@ -37,7 +37,7 @@ from palaver.log import (
 )
 from palaver.messages import ImageContent, UserMessage
 from palaver.store import MemoryStore, SourceRecord, SqliteStore, Store, open_store, verify_store
-from palaver.store.records import header_sum
+from palaver.store.sql.log import header_sum
 from palaver.testing.conversations import picture
 from palaver.testing.logs import Log, model, result, user
 from palaver.testing.store_laws import Backend, Begun

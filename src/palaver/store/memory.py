@@ -217,7 +217,7 @@ class MemoryStore:
         """Return one body."""
         with self.contents.using():
             log = self.contents.place(dialog_id, seq)
-            return require_written(Handle(dialog_id, seq), log.bodies[seq], log.headers[seq].digest, lambda: None)
+            return require_written(Handle(dialog_id, seq), log.bodies[seq], log.headers[seq].digest, lambda _: False)
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 

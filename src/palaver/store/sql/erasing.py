@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle
 from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
-from palaver.store.records import blob_digest, header_values, references, unknown
+from palaver.store.records import references, unknown
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Rows
-from palaver.store.sql.rows import missing, session_no
+from palaver.store.sql.rows import blob_digest, missing, session_no
 
 
 class SqlEraser:
@@ -35,7 +35,7 @@ class SqlEraser:
             for one in placed:
                 self._put(rows, place, one)
             changed = [made for was, made in zip(old, retotalled(old, placed, before), strict=True) if made != was]
-            rows.many("header_set", [{**place, **header_values(made)} for made in changed])
+            rows.many("header_set", [{**place, **log.header_values(made)} for made in changed])
 
     def _put(self, rows: Rows, place: dict[str, int], one: Placed) -> None:
         where = {**place, "seq": one.seq}

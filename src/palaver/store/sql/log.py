@@ -1,16 +1,23 @@
-"""Reading entries, as rows: a page at a time; a damaged header is derived again, or lost."""
+"""Entries as rows, read a page at a time. A damaged header is derived again, or lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from struct import Struct
+from typing import Any
+from zlib import crc32
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Handle, Header, Span, lost_header
-from palaver.store.records import MOST_ENTRIES, SHORT_DIGITS, derived_header, header_in, require_written, unknown
+from palaver.store.records import SHORT_DIGITS, derived_header, require_written, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, missing
+
+MOST_ENTRIES = 1 << 31
+"""Numbers of entries are below: a larger one is damage."""
 
 _FIRST_ROWS, _PAGE_ROWS = 32, 512  # most readers that go backwards soon have what they look for
 _PAGE_BYTES = 1 << 20
@@ -69,8 +76,11 @@ def one_body(rows: Rows, dialog_id: DialogId, seq: int) -> bytes:
 
 
 def _written(ask: Rows | Database, place: Place, seq: int, body: object, digest: object) -> bytes:
-    numbers = {"session_no": place[1], "dialog_no": place[2], "seq": seq}
-    return require_written(Handle(place[0], seq), body, digest, lambda: ask.one("header_get", **numbers))
+    def is_whole(made: bytes) -> bool:
+        row = ask.one("header_get", session_no=place[1], dialog_no=place[2], seq=seq)
+        return row is not None and header_in((*row[:_DIGEST_AT], made, *row[_DIGEST_AT + 1 :])) is not None
+
+    return require_written(Handle(place[0], seq), body, digest, is_whole)
 
 
 def _row(rows: Rows, statement: str, dialog_id: DialogId, seq: int) -> tuple[Place, Row | None]:
@@ -246,3 +256,52 @@ def _last_sound(place: Place, seq: int, before: Iterable[Row]) -> tuple[Header, 
         return NOTHING, waiting
     why = "the one before it is lost" if len(waiting) < _DERIVED_AT_ONCE else f"so are the {len(waiting)} before it"
     raise StoreDamaged(str(Handle(place[0], seq)), f"its header is damaged, and {why}")
+
+
+# --- a header as a row ---------------------------------------------------------------------------------------------------------------
+
+_DIGEST_AT = Header._fields.index("digest")
+_LISTS = tuple(Header._fields.index(name) for name in ("calls", "open_calls"))
+_QUOTES = 2  # of one id
+_NUMBERS = Struct("<7qd")
+
+
+def _ids_text(ids: Sequence[str]) -> str | None:
+    return json.dumps(ids) if ids else None
+
+
+def _ids_in(text: str) -> tuple[str, ...]:
+    """Read a list of ids. One id, as most lists have, is read without a JSON decoder."""
+    if text.count('"') == _QUOTES and "\\" not in text and text[:2] == '["' and text[-2:] == '"]':
+        return (text[2:-2],)
+    return tuple(stored_json(text, list, "a list of call ids"))
+
+
+def header_sum(header: Header) -> int:
+    """Return the checksum that a store keeps with a header: CRC-32 over all its fields."""
+    seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest = (
+        header[:14]
+    )
+    numbers = _NUMBERS.pack(seq, turn_head, view_base, open_turn, number, size, total, at)
+    texts = "\0".join((kind, role, response, *header[14:], *calls, "", *open_calls))
+    return crc32(texts.encode("utf-8", "surrogatepass"), crc32(numbers + digest))
+
+
+def header_values(header: Header) -> dict[str, Any]:
+    """Return a header as the values of a statement."""
+    values = header._asdict()
+    values["calls"], values["open_calls"] = _ids_text(header.calls), _ids_text(header.open_calls)
+    values["check_sum"] = header_sum(header)
+    return values
+
+
+def header_in(row: Sequence[Any]) -> Header | None:
+    """Return the header of a row; None when it is not what its checksum says."""
+    *values, check = row
+    try:
+        for column in _LISTS:
+            values[column] = () if values[column] is None else _ids_in(values[column])
+        made = Header._make(values)
+        return made if header_sum(made) == check and 0 <= made.seq < MOST_ENTRIES else None
+    except Exception:  # noqa: BLE001 - whatever a damaged value makes of it
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -13,6 +14,8 @@ from palaver.store.erasing import Gone, Thing
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import frozen_metadata, metadata_text, unknown
 from palaver.store.sql.database import Row, Rows
+
+_BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
 
 Place: TypeAlias = tuple[DialogId, int, int]
 """A dialog's id, its session's number and its own."""
@@ -70,3 +73,8 @@ def session_no(rows: Rows, session_id: str, *, lock: bool = False) -> int:
     if row is None:
         raise missing(rows, "session", session_id)
     return int(row[0])
+
+
+def blob_digest(blob_id: str) -> bytes:
+    """Return the bytes of a payload's id; a text that is not an id names no payload."""
+    return bytes.fromhex(blob_id) if _BLOB_ID.match(blob_id) else b""

@@ -18,21 +18,19 @@ from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, S
 from palaver.store.records import (
     MIN_PREFIX_DIGITS,
     appended,
-    blob_digest,
     check_changes,
     check_drafts,
     check_kinds,
     check_prefix,
     check_taken,
     checked,
-    header_values,
     references,
     unknown,
 )
 from palaver.store.sql import log, rows, search, verify
 from palaver.store.sql.database import Database
 from palaver.store.sql.erasing import SqlEraser
-from palaver.store.sql.rows import missing, refuse_gone, session_no, values_of
+from palaver.store.sql.rows import blob_digest, missing, refuse_gone, session_no, values_of
 from palaver.store.sql.statements import Migration
 from palaver.store.sql.tree import Tree
 
@@ -176,7 +174,7 @@ class SqlStore:
             made = follow(last)
             place = {"session_no": session_no, "dialog_no": dialog_no}
             written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
-            db.many("entry_add", [{**place, **header_values(header), "body": body} for header, body in written])
+            db.many("entry_add", [{**place, **log.header_values(header), "body": body} for header, body in written])
             named = [(header.seq, blob_digest(one)) for header, body in written for one in references(body)]
             db.many("reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
             db.run("touch", session_no=session_no, at=max([header.at for header in made]))

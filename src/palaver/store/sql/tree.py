@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from palaver.errors import Ambiguous, StoreDamaged
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node, Span
 from palaver.store.erasing import Gone
-from palaver.store.records import SHORT_DIGITS, check_dialog_prefix, check_node, spans_in, spans_text, unknown
+from palaver.store.records import SHORT_DIGITS, check_dialog_prefix, check_node, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import missing, node, node_sum, refuse_gone, session_no, values_of
 
@@ -60,7 +62,7 @@ class Tree:
         shared = check_node(new, above, length, taken=taken is not None)
         refuse_gone(rows, "dialog", new.dialog_id)
         (place,) = rows.one("dialog_next_place", session_no=number) or (0,)
-        own = spans_text(new.ranges[shared:])
+        own = _spans_text(new.ranges[shared:])
         written = {"session_no": number, "place": place, "shared": shared, "ranges": own}
         check_sum = node_sum(new.dialog_id, new.parent_id, shared, own, new.inherited)
         rows.run("dialog_add", **values_of(new) | written, check_sum=check_sum)
@@ -91,8 +93,26 @@ class Tree:
             if above is None or above[_PLACE] >= row[_PLACE]:  # a parent is older, so there is no circle
                 raise StoreDamaged(row[_ID][:SHORT_DIGITS], "it shares ranges of a parent that is not there")
             row = above
-        ranges = self._known.get(row[_ID]) or spans_in(row[_RANGES])
+        ranges = self._known.get(row[_ID]) or _spans_in(row[_RANGES])
         for one in reversed(waiting):
-            ranges = (*ranges[: one[_SHARED]], *spans_in(one[_RANGES]))
+            ranges = (*ranges[: one[_SHARED]], *_spans_in(one[_RANGES]))
             self._known[one[_ID]] = ranges
         return ranges
+
+
+# --- ranges as a column ----------------------------------------------------------------------------------------------------
+
+
+def _spans_text(spans: Sequence[Span]) -> str:
+    """Return ranges as JSON text."""
+    return json.dumps([(span.dialog, span.start, span.stop) for span in spans], separators=(",", ":"))
+
+
+def _spans_in(text: str) -> tuple[Span, ...]:
+    """Read ranges."""
+    if text == "[]":
+        return ()
+    try:
+        return tuple(Span(*span) for span in stored_json(text, list, "the ranges of a dialog"))
+    except TypeError as error:
+        raise StoreDamaged("the ranges of a dialog", str(error)) from error

@@ -9,7 +9,7 @@ from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import rule
 from palaver.store import text
-from palaver.store.records import MOST_ENTRIES, SHORT_DIGITS, header_in, listed, references
+from palaver.store.records import SHORT_DIGITS, listed, references
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, node_sum
@@ -81,9 +81,9 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
     dialog_id, session_no, dialog_no = place
     numbers = {"session_no": session_no, "dialog_no": dialog_no}
     length = 0
-    for row in log.pages(db, place, range(MOST_ENTRIES), "headers_up"):
+    for row in log.pages(db, place, range(log.MOST_ENTRIES), "headers_up"):
         length = row[0] + 1
-        if header_in(row) is None:
+        if log.header_in(row) is None:
             what = "Its header does not match its checksum; it is derived from its body when it is read, or lost."
             yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
     for entry in log.judged(db, place, range(length)):
