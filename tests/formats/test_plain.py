@@ -211,3 +211,73 @@ def test_what_is_not_read_is_reported(tmp_path: Path) -> None:
     assert [(loss.code, loss.severity) for loss in found.losses if "hologram" in loss.reason] == [
         ("unknown_block", "warning")
     ]
+
+
+ASKED = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}]
+
+
+def test_a_key_of_many_conversations_is_one_row(tmp_path: Path) -> None:
+    """The labels of a data set are reported once a file, with the number of conversations that have them, whatever the file's shape."""
+    lines = [
+        {"messages": ASKED, "category": f"kind {at}", **({"topic": "sums"} if at == 3 else {})} for at in range(50)
+    ]
+    for content in (jsonl(*lines), document(lines)):
+        found = read_bytes(tmp_path, content)
+        assert len(found.conversations) == 50
+        category, topic = (loss for loss in found.losses if loss.severity == "loss")
+        assert "'category' next to the messages of 50 conversations" in category.reason
+        assert "'topic' next to the messages is" in topic.reason
+        assert ("0" in category.place or "1" in category.place, "3" in topic.place or "4" in topic.place) == (
+            True,
+            True,
+        )
+        assert found.conversations[3].metadata["category"] == "kind 3"
+
+
+def test_a_parameter_next_to_the_messages_is_a_note(tmp_path: Path) -> None:
+    """Law 16: what only the metadata has is reported, also a short text under the name of a request's parameter, and a number."""
+    beside = {"user": "What is 2+2?", "metadata": {"answer": "5"}, "seed": 3}
+    found = read_bytes(tmp_path, jsonl({"messages": ASKED, "model": "gpt-4o", **beside}))
+    notes = [
+        (loss.severity, loss.reason.split("'")[1]) for loss in found.losses if "next to the messages" in loss.reason
+    ]
+    assert notes == [("note", key) for key in sorted(beside)]
+    assert dict(found.conversations[0].metadata) == {"model": "gpt-4o", **beside}
+
+
+def test_a_response_keeps_what_is_around_its_message(tmp_path: Path) -> None:
+    """Law 16: the answer's message has every key of its response and choice that palaver does not read."""
+    choice: Any = {
+        "index": 0,
+        "finish_reason": "length",
+        "logprobs": {"content": []},
+        "message": ASKED[1],
+        "text": "four",
+    }
+    response: Any = {"id": "r1", "object": "chat.completion", "choices": [choice], "note": "cached", "usage": "none"}
+    for line in (
+        {"messages": ASKED[:1], "response": response},
+        {"messages": ASKED[:1], "response": response, "id": "l1"},
+    ):
+        answer = read_bytes(tmp_path, jsonl(line)).said()[1]
+        assert (answer.response_id, answer.stop_reason) == ("r1", "length")
+        kept = {"index": 0, "finish_reason": "length", "text": "four", "object": "chat.completion", "note": "cached"}
+        assert {key: answer.model_extra.get(key) for key in kept} == kept
+        assert answer.model_extra["source_logprobs"] == choice["logprobs"]
+        assert answer.model_extra["source_usage"] == "none"
+    more = read_bytes(tmp_path, jsonl({"messages": ASKED[:1], "response": {**response, "choices": [choice, "or 5"]}}))
+    assert [loss.place.rpartition(".")[2] for loss in more.losses if loss.code == "bad_record"] == ["choices[1]"]
+
+
+def test_nothing_of_a_list_is_dropped_without_a_word(tmp_path: Path) -> None:
+    """Law 16: a message's metadata and times that are none stay on it; instructions and tools that cannot be read are reported."""
+    odd = {"role": "user", "content": "2+2?", "metadata": "a text", "timestamp": "noon", "created_at": 1_700_000_000}
+    message = read_bytes(tmp_path, document([odd, ASKED[1]])).said()[0]
+    assert message.timestamp == 1_700_000_000
+    assert (message.model_extra["source_metadata"], message.model_extra["source_timestamp"]) == ("a text", "noon")
+    about = {"system": [{"type": "text", "text": "Be brief."}, {"type": "image"}], "tools": ["bash", {"name": "ls"}]}
+    found = read_bytes(tmp_path, document({**about, "messages": ASKED}))
+    assert sorted(loss.place for loss in found.losses if loss.severity == "loss") == [
+        "whole file, system[1]",
+        "whole file, tools",
+    ]

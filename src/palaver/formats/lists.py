@@ -11,12 +11,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Event, Loss
 from palaver.log import Toolset, ToolSpec
 from palaver.log.headers import DIGEST_BYTES
 from palaver.messages import Usage, clean_text, freeze, stop_reason_of, thaw
+from palaver.plurals import counted
 
 _WORD = 200  # τ² names tasks by lists of faults, up to this long
 _SPEC = frozenset({"name", "description", "parameters", "input_schema", "type", "function"})
@@ -101,11 +102,13 @@ def torn(element: Element, place: str) -> Iterator[Loss]:
 
 
 def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> Iterator[Event]:
-    """Put the tools that a recording declares, in either interface's format, if there are any."""
-    declared: Sequence[object] = tools if isinstance(tools, list) else ()
+    """Put the tools that a recording declares, in either interface's format, if there are any. Report what has no name."""
+    declared: Sequence[object] = tools if isinstance(tools, list) else (tools,) if tools else ()
     specs = tuple(_spec(tool) for tool in declared if isinstance(tool, dict) and _name(tool))
     if specs:
         yield writer.put(Toolset(tools=specs, at=at), origin)
+    if unread := len(declared) - len(specs):
+        yield bad_record(origin.place, f"{counted(unread, 'tool')} without a name")
 
 
 def _name(tool: Mapping[str, object]) -> str:

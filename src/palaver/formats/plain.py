@@ -7,14 +7,16 @@ keys of neither interface is another program's record, and a list of such messag
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, declare, digest_of, instructs, numbered, torn, word
+from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
+from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, instructs, numbered, torn, word
 from palaver.formats.sources import Member, Opening, SourceFile
 from palaver.log import Instructions, Section
 from palaver.messages import Message, from_anthropic_dict, from_chat_dict
@@ -23,6 +25,7 @@ CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
 OWNER = "agent"
 _READ = frozenset({"messages", "system", "tools"})
 _ANSWERS = ("response", "choices")  # the first that a log line has is read
+_TIMES = ("timestamp", "created_at")  # the first that is a time is read
 _LONGEST = 200  # characters of a value in the metadata
 _PLAIN = 0.6  # any other format that matches has a higher confidence
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -77,15 +80,16 @@ class PlainMessages:
         return _PLAIN if self.name == _interface(about, messages) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read every list as a conversation."""
-        ordinal = 0
+        """Read every list as a conversation. The keys next to the messages that are not read are reported at the end, once a file."""
+        ordinal, unread = 0, _Unread()
         for member in source.members:
             for listed in _lists(member):
                 if isinstance(listed, Loss):
                     yield listed
                 else:
-                    yield from _conversation(listed, self.name, ordinal)
+                    yield from _conversation(listed, self.name, ordinal, unread)
                     ordinal += 1
+        yield from unread.losses()
 
 
 PLAIN = (
@@ -225,7 +229,7 @@ def _lines(member: Member) -> _Streamed:
 # --- a conversation -----------------------------------------------------------------------------------------------------------
 
 
-def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
+def _conversation(listed: _List, name: str, ordinal: int, unread: _Unread) -> Iterator[Event]:
     started_at, model, led = 0.0, fields.text(listed.about, "model"), bool(listed.about.get("system"))
     for item in listed.items():
         led = led or instructs(item.value)
@@ -240,7 +244,7 @@ def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
     writer = DialogWriter("main", name)
     yield writer.branch(OWNER)
     yield from listed.losses
-    yield from _unread(others, long, listed.place)
+    unread.see(others, long, listed.place)
     yield from guarded(listed.place, _preamble(listed, writer, started_at))
     if not led:
         yield no_instructions(listed.place)
@@ -258,13 +262,30 @@ def _conversation(listed: _List, name: str, ordinal: int) -> Iterator[Event]:
         yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
 
 
-def _unread(others: Mapping[str, object], long: Collection[str], place: str) -> Iterator[Loss]:
-    """Report the fields next to the messages that may be a part of the conversation: what has text, or is too long for the metadata."""
-    for key, value in sorted(others.items()):
-        if key in long or (key not in _PARAMETERS and _has_text(value)):
-            owner = "source" if key in long else "metadata"
-            reason = f"The key {word(key)!r} next to the messages is not read; only the {owner} has it."
-            yield Loss(place=place, reason=reason, code="unread", severity="loss")
+class _Unread:
+    """Counts the conversations of a file that have a key next to their messages which is not read."""
+
+    def __init__(self) -> None:
+        self._conversations: Counter[tuple[str, str, str]] = Counter()
+        self._first: dict[tuple[str, str, str], str] = {}
+
+    def see(self, others: Mapping[str, object], long: Collection[str], place: str) -> None:
+        """Count the keys of one conversation. Text may be a part of it, and so may what is too long for the metadata: a loss."""
+        for key, value in sorted(others.items()):
+            lost = key in long or (key not in _PARAMETERS and _has_text(value))
+            row = (word(key), "source" if key in long else "metadata", "loss" if lost else "note")
+            if key != "model":
+                self._conversations[row] += 1
+                self._first.setdefault(row, place)
+
+    def losses(self) -> Iterator[Loss]:
+        """Report each key once, at the place of the first conversation that has it."""
+        for row, count in self._conversations.items():
+            key, owner, severity = row
+            where = f" of {count:,} conversations" if count > 1 else ""
+            reason = f"The key {key!r} next to the messages{where} is not read; only the {owner} has it."
+            code = "unread" if severity == "loss" else "skipped"
+            yield Loss(place=self._first[row], reason=reason, code=code, severity=severity)
 
 
 def _has_text(value: object) -> bool:
@@ -281,11 +302,11 @@ def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], ke
     """Read the answer that a log stores next to the messages: a text, a message, or the response of either interface."""
     answer = item.value
     if isinstance(answer, dict) and "choices" in answer:
-        choices = fields.objects(answer, "choices")
-        for number in range(1, len(choices)):
+        choices = fields.items(answer, "choices")
+        about = {name: value for name, value in answer_fields(answer, None).items() if value}
+        answer, read = _first_message(answer, choices), partial(from_chat_dict, **about)
+        for number in range(1, len(choices) if answer else 0):
             yield bad_record(f"{item.place}.choices[{number}]", "a conversation continues with one answer")
-        about = {name: answer[name] for name in ("model", "usage") if name in answer}
-        answer, read = {**fields.mapping(choices[0] if choices else NOTHING, "message"), **about}, from_chat_dict
     elif isinstance(answer, dict) and answer.get("type") == "message":
         read = from_anthropic_dict
     elif isinstance(answer, str):
@@ -296,34 +317,49 @@ def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], ke
     yield from _message(item._replace(value=answer), writer, read, key, at)
 
 
+def _first_message(completion: Mapping[str, object], choices: Sequence[object]) -> Mapping[str, object]:
+    """Return the message of the first choice, with what its choice and its completion say besides; empty if there is none."""
+    choice = choices[0] if choices and isinstance(choices[0], dict) else NOTHING
+    message = fields.mapping(choice, "message")
+    around = {key: value for key, value in {**completion, **choice}.items() if key not in {"id", "choices", "message"}}
+    return {**around, **message} if message else NOTHING
+
+
 def _preamble(listed: _List, writer: DialogWriter, at: float) -> Iterator[Event]:
     system, tools = listed.about.get("system"), listed.about.get("tools")
-    if system:
-        entry = Instructions(sections=tuple(_sections(system)), at=at)
-        yield writer.put(entry, Origin("system", 0, digest_of(system), f"{listed.place}, system"))
+    place, losses = f"{listed.place}, system", list[Loss]()
+    if sections := tuple(without_losses(_sections(system, place), losses)):
+        yield writer.put(Instructions(sections=sections, at=at), Origin("system", 0, digest_of(system), place))
+    yield from losses
     yield from declare(writer, tools, at, Origin("tools", 0, digest_of(tools), f"{listed.place}, tools"))
 
 
-def _sections(system: object) -> Iterator[Section]:
+def _sections(system: object, place: str) -> Iterator[Section | Loss]:
     """Read Anthropic's `system`: a text, or blocks of text."""
-    if isinstance(system, str):
+    if isinstance(system, str) and system:
         yield Section(name="system", text=system)
         return
-    for number, block in enumerate(system if isinstance(system, list) else ()):
-        if isinstance(block, dict) and (text := fields.text(block, "text")):
-            rest: dict[str, Any] = {key: value for key, value in block.items() if key not in {"text", "type", "name"}}
+    for number, block in enumerate(system if isinstance(system, list) else (system,) if system else ()):
+        about = block if isinstance(block, dict) else NOTHING
+        if text := fields.text(about, "text"):
+            rest: dict[str, Any] = {key: value for key, value in about.items() if key not in {"text", "type", "name"}}
             yield Section.model_validate({**rest, "name": f"system {number + 1}", "text": text})
+        elif about.get("text") != "":
+            yield bad_record(f"{place}[{number}]", "it is not a block of text")
 
 
 def _message(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:
     if not isinstance(item.value, dict):
         yield bad_record(item.place, "it is not a message")
         return
-    said = {name: value for name, value in item.value.items() if name not in {"timestamp", "created_at", "metadata"}}
-    about = fields.mapping(item.value, "metadata")
+    about, when = fields.mapping(item.value, "metadata"), _when(item.value)
+    used = {key for key in _TIMES if when and fields.moment(item.value.get(key)) == when} | (
+        {"metadata"} if about else set()
+    )
+    said = {name: value for name, value in item.value.items() if name not in used}
     message = read(said, id=key, timestamp=at, metadata=clean(about) if about else {})
     yield from writer.say(message, item.origin(), counted=1)
 
 
 def _when(value: Mapping[str, object]) -> float:
-    return fields.moment(value.get("timestamp")) or fields.moment(value.get("created_at"))
+    return next(filter(None, (fields.moment(value.get(key)) for key in _TIMES)), 0.0)
