@@ -71,7 +71,10 @@ def test_the_floor_is_the_oldest_that_is_allowed() -> None:
 
 
 def test_install_hints_name_this_distribution() -> None:
-    """MissingExtra, the documents and the version that commands print use the name and the extras of pyproject.toml; no page says to install another project."""
+    """MissingExtra, the documents and the version that commands print use the name and the extras of pyproject.toml; no page says to install another project.
+
+    Nothing in the sources, the tools and the pages gives extras to a project of another name.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     name, extras = project["name"], project["optional-dependencies"]
     assert name == DISTRIBUTION == metadata(DISTRIBUTION)["Name"]
@@ -80,6 +83,11 @@ def test_install_hints_name_this_distribution() -> None:
     named = {found for page in pages.values() for found in re.findall(r"pip install '?(palaver[\w-]*)\b", page)}
     assert named == {name}
     sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    tools = [path.read_text() for path in (ROOT / "tools").glob("*.py")]
+    extended = {
+        found for text in (sources, *tools, *pages.values()) for found in re.findall(r"\b(palaver[\w-]*)\[", text)
+    }
+    assert extended <= {name}
     raised = set(re.findall(r"MissingExtra\([^)]*?, \"([\w-]+)\"", sources))
     assert raised <= set(extras)
     assert {"web", "mcp", "anthropic"} <= raised

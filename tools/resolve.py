@@ -64,15 +64,16 @@ def resolved(framework: str, *ours: str) -> str:
     return found[1] if found else ""
 
 
-def extras() -> tuple[str, ...]:
-    """Return the names of our extras."""
+def distribution() -> tuple[str, tuple[str, ...]]:
+    """Return the name of our distribution and those of its extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return tuple(project["optional-dependencies"])
+    return project["name"], tuple(project["optional-dependencies"])
 
 
 def main() -> None:
     """Print one line for each framework by itself, and one for each extra beside which it is another release."""
-    frameworks, known = sys.argv[1:] or FRAMEWORKS, extras()
+    frameworks = sys.argv[1:] or FRAMEWORKS
+    name, known = distribution()
     project = str(ROOT / "pyproject.toml")
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # the resolver waits for the network
         alone = {one: pool.submit(resolved, one) for one in frameworks}
@@ -86,7 +87,7 @@ def main() -> None:
         for extra in known:
             chosen, why = beside[framework, extra].result(), APART.get((framework, extra))
             if chosen != release.result() or why:
-                print(f"    beside palaver[{extra}]: {chosen or 'no solution'}{f' ({why})' if why else ''}")  # noqa: T201 - as above
+                print(f"    beside {name}[{extra}]: {chosen or 'no solution'}{f' ({why})' if why else ''}")  # noqa: T201 - as above
                 failed = failed or (chosen == release.result()) == bool(why)
     sys.exit(failed)
 
