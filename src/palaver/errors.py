@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from difflib import get_close_matches
 from errno import ENOENT
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -539,6 +540,20 @@ class NotReproducible(PalaverError):
         """Keep the request as compiled today."""
         super().__init__(message, hint=hint)
         self.request = request
+
+
+def require_known(what: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise InvalidInput for the first name in order that is not known.
+
+    Args:
+        what: The beginning of the sentence about it, such as "An agent has no option".
+        given: The names that a caller passed.
+        known: All names.
+    """
+    for name in sorted(set(given) - set(known)):
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(known))}."
+        raise InvalidInput(f"{what} {name!r}.", hint=hint)
 
 
 def warn(text: str, category: type[Warning]) -> None:

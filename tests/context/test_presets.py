@@ -497,6 +497,10 @@ def test_dynamiqs_configuration_has_its_names_and_defaults() -> None:
         policy({"type": "dynamiq", "config": {"enabled": True}})
     with pytest.raises(InvalidInput, match="token_budget_ratio"):
         policy({"type": "dynamiq", "token_budget_ratio": 0.5})
+    wrong: list[tuple[str, object]] = [("token_budget_ratio", 0.5), ("preserve_last_message", 2), ("enabled", 1)]
+    for name, value in wrong:
+        with pytest.raises(InvalidInput, match=name):
+            SummarizationConfig(**{name: value})  # type: ignore[arg-type]
 
 
 def test_dynamiqs_configuration_is_a_policys() -> None:

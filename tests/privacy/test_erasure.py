@@ -138,6 +138,17 @@ def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObje
     assert fold(session.store, root.dialog_id) == session.root.view()
 
 
+def test_an_unknown_argument_erases_nothing(store: Store) -> None:
+    """A misspelt argument is refused by its name, next to a whole scope too, and nothing is erased."""
+    session = told(user("hello"), store=store)
+    for erasing in (erase, preview_erasure):
+        with pytest.raises(InvalidInput, match=r"no argument 'handles'.*entries"):
+            erasing(store, handles=[session.root.messages.handle(0)])  # type: ignore[call-arg]
+        with pytest.raises(InvalidInput, match=r"no argument 'tombstone'\. Did you mean 'tombstones'"):
+            erasing(store, dialog=session.root.dialog_id, tombstone=True)  # type: ignore[call-arg]
+    assert [message.text_content() for message in session.root.messages] == ["hello"]
+
+
 def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
     """A committed summary and a recorded call go whole with an erased entry, and views start without them; labels of others stay."""
     session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import Any, Self, TypeAlias, TypedDict
 
 from palaver.agent.approvals import Approver
@@ -12,7 +11,7 @@ from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.context import ContextManager
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, require_known
 from palaver.memory import CoreMemory, SubjectMemory
 from palaver.messages import APITypes, Message
 from palaver.providers.retry import Retry
@@ -85,11 +84,7 @@ class AgentOptions:
         Raises:
             InvalidInput: An option does not exist, or has a wrong value.
         """
-        known = [option.name for option in fields(cls)]
-        for name in keywords.keys() - set(known):
-            near = get_close_matches(name, known, n=1)
-            meant = f"Did you mean {near[0]!r}?" if near else f"Options: {', '.join(sorted(known))}."
-            raise InvalidInput(f"An agent has no option {name!r}.", hint=meant)
+        require_known("An agent has no option", keywords, [option.name for option in fields(cls)])
         return cls(**keywords)
 
     @property

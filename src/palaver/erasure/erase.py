@@ -61,7 +61,7 @@ def erase(
         scope: What to erase: the fields of an `ErasureScope`, exactly one of `session`, `dialog`, `subject` and `entries`.
 
     Raises:
-        InvalidInput: The scope is not exactly one thing, or the dialog has branches and neither `children` nor
+        InvalidInput: An argument is unknown, the scope is not exactly one thing, or the dialog has branches and neither `children` nor
             `tombstones` is set.
         NotFound: The session, dialog or entry does not exist, or no session has the subject.
         Erased: It was already erased.

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from palaver.erasure.derived import derived_from
 from palaver.erasure.receipts import erasing_store, subject_digest
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InvalidInput, NotFound, require_known
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id
 from palaver.log import (
     Handle,
@@ -91,6 +91,7 @@ class ErasureScope(TypedDict, total=False):
 
 def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePreview:
     """Return the effects of `erase`, which has the same arguments and errors. Nothing is written."""
+    require_known("An erasure has no argument", scope, ErasureScope.__annotations__)
     known = erasing_store(store)
     session, dialog, subject = scope.get("session"), scope.get("dialog"), scope.get("subject")
     children, tombstones = scope.get("children", False), scope.get("tombstones", False)

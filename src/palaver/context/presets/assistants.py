@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from palaver.context.cut import Phase
 from palaver.context.layout import Layout
@@ -15,7 +15,7 @@ from palaver.context.parameters import SWITCH, Parameters, count, require, share
 from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.presets.own import REFERENCE
 from palaver.context.summary import HEADINGS
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, require_known
 from palaver.tokens import Budget, ModelInfo, model_info
 from palaver.tokens.budget import read_words
 
@@ -112,6 +112,15 @@ class SummarizationConfig(Mapping[str, Any]):
     compaction_enabled: bool = True
     compaction_token_threshold: int = 500
     max_preserved_tokens: int | None = None
+
+    def __new__(cls, **given: object) -> Self:
+        """Refuse a name that is not a field.
+
+        Raises:
+            InvalidInput: There is no such field.
+        """
+        require_known("SummarizationConfig has no field", given, _FIELDS)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         """Check every field.
