@@ -14,8 +14,8 @@ from palaver.ids import SessionId, new_session_id
 from palaver.integrations.claude_lane import Lane, lanes_of
 from palaver.session import searchable
 from palaver.store import MemoryStore, SessionRecord, Store
-from palaver.testing.logs import sketch
 from tests.recorded import Recording, recordings
+from tests.sketches import sketch
 
 
 def prompt(uuid: str, text: str, parent: str | None = None) -> dict[str, Any]:

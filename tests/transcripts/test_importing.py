@@ -16,10 +16,10 @@ from palaver.log.redaction import PatternRedactor, Redacted
 from palaver.messages import UserMessage
 from palaver.session import Session
 from palaver.store.memory import MemoryStore
-from palaver.testing.logs import sketch
 from palaver.transcripts import Imported, Importer, in_order, kept
 from palaver.view import fold
 from tests.formats.samples import Claude, codex, said, text
+from tests.sketches import sketch
 
 
 def talk(count: int, *, rewound: bool = False) -> list[str]:

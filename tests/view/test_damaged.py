@@ -29,11 +29,12 @@ from palaver.log import (
 from palaver.messages import Speaker, words_of
 from palaver.store import verify_store
 from palaver.store.memory import MemoryStore
-from palaver.testing.logs import Log, assert_closed, model, result, sketch, system, text_of, user
+from palaver.testing.logs import Log, assert_closed, model, result, system, user
 from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
 from palaver.transcripts.exporting import EXPORTS
 from palaver.view import fold
+from tests.sketches import sketch, text_of
 from tests.store.backends import SqliteBackend
 
 

@@ -16,8 +16,9 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
 )
-from palaver.testing.logs import Log, model, result, sketch, system, text_of, user
+from palaver.testing.logs import Log, model, result, system, user
 from palaver.view import Reason
+from tests.sketches import sketch, text_of
 from tests.view.growing import seen
 
 

@@ -17,8 +17,9 @@ from palaver.log import (
 )
 from palaver.messages import Message
 from palaver.store.memory import MemoryStore
-from palaver.testing.logs import Log, model, result, sketch, system, user
+from palaver.testing.logs import Log, model, result, system, user
 from palaver.view import Fold, fold
+from tests.sketches import sketch
 from tests.view.growing import seen
 
 

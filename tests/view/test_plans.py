@@ -7,8 +7,9 @@ import pytest
 from palaver.errors import InvalidInput
 from palaver.log import ContextEdit, Handle, Omitted, Pin, Place, Quarantine, Run
 from palaver.messages import AssistantMessage, TextContent, ThinkingContent, Trust
-from palaver.testing.logs import Log, assert_closed, model, result, sketch, user
+from palaver.testing.logs import Log, assert_closed, model, result, user
 from palaver.view import Drop, Plan, Reason, Remove, Rewrite, apply
+from tests.sketches import sketch
 from tests.view.growing import commit, seen
 
 

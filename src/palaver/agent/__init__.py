@@ -26,7 +26,6 @@ from palaver.agent.invoking import (
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
 from palaver.agent.trace import Answer, Trace
-from palaver.tools.portal import shut_down
 
 __all__ = [
     "Agent",
@@ -53,6 +52,5 @@ __all__ = [
     "TurnStream",
     "decide",
     "open_calls",
-    "shut_down",
     "subagent",
 ]

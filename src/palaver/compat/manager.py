@@ -24,7 +24,6 @@ from palaver.log import (
     ModeChange,
     ModelChange,
     Node,
-    Place,
     Reader,
     Run,
     Span,
@@ -373,18 +372,6 @@ class SessionManager:
         plan = _compacting(view, _PathOrder(self.dialog.opened.spans()), summary, first)
         self.dialog.compaction.write(apply(view, plan), policy=plan.policy, before=tokens_before, details=details)
         return str(self._leaf)
-
-    def append_branch_summary(self, summary: str, from_id: str | None = None) -> str:
-        """Append what happened on another branch, which the model sees, and return the entry's id.
-
-        Args:
-            summary: What happened there.
-            from_id: The entry where that branch leaves this one; None for the beginning.
-        """
-        left = None if from_id is None else self._place(from_id)
-        if left is None:
-            return self._append(BranchSummary(summary=summary))
-        return self._append(BranchSummary(summary=summary, dialog=left.dialog, left=Place.of(left)))
 
     def append_label(self, target_id: str, label: str | None) -> str:
         """Label an entry for people, or remove the label with None, and return the id of the new entry. No model sees it.

@@ -8,10 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from palaver.errors import InvalidInput
 
-__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Tokens", "Trigger", "fired", "next_request"]
-
-MANUAL = "manual"
-"""The name under which a compaction is recorded that somebody asked for."""
+__all__ = ["EventCount", "Figures", "Fired", "Idle", "Overflow", "Tokens", "Trigger", "fired", "next_request"]
 
 _PROGRESS = 1.1
 """A trigger fires again only when the view has grown by a tenth since its last compaction (OpenHands: minimum_progress 0.1)."""

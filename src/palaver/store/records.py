@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite, isnan
 from typing import Any, TypeVar
@@ -22,6 +22,9 @@ from palaver.log import (
     Draft,
     Handle,
     Header,
+    Inbox,
+    LateResult,
+    MessageEntry,
     Node,
     Span,
     body_digest,
@@ -31,6 +34,7 @@ from palaver.log import (
     rule,
 )
 from palaver.messages.frozen import EMPTY, FrozenDict
+from palaver.messages.message import media_of
 from palaver.store.protocol import SessionRecord, SourceRecord
 
 SHORT_DIGITS = 12
@@ -313,6 +317,20 @@ def references(body: bytes) -> frozenset[BlobId]:
     if b'"digest"' not in body and b'"custom_type"' not in body:
         return frozenset()
     return frozenset(BlobId(found.decode()) for found in _DIGEST.findall(body))
+
+
+def media_in(body: bytes) -> Iterator[BlobId]:
+    """Yield the payloads of the media in an entry.
+
+    Raises:
+        InvalidInput: The body is not an entry.
+    """
+    if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
+        return
+    entry = decode_entry(body)
+    for media in media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ():
+        if media.url is None:
+            yield BlobId(media.digest)
 
 
 def listed(listing: bytes) -> frozenset[BlobId]:

@@ -13,11 +13,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import NOTHING, Header, Inbox, LateResult, MessageEntry, Node, Span, decode_entry
-from palaver.messages import media_of
+from palaver.log import NOTHING, Header, Node, Span, messages_in
 from palaver.plurals import counted
 from palaver.store.protocol import Copyable, Store
-from palaver.store.records import SHORT_DIGITS, derived_header
+from palaver.store.records import SHORT_DIGITS, derived_header, media_in
 
 Extract: TypeAlias = Callable[[str, bytes], str]
 """Returns the text of an entry for the full-text index, from its kind and body: the function that the index was made with."""
@@ -151,7 +150,11 @@ class Verification:
 
     def _media(self, dialog_id: DialogId, seq: int, body: bytes | None) -> Iterator[Fault]:
         """Look for the payloads of an entry; read them when only this session is verified, for the whole store reads all payloads anyway."""
-        for digest in _digests(body):
+        try:
+            named = tuple(media_in(body or b""))
+        except PalaverError:
+            return  # reported where the body was judged
+        for digest in named:
             if not self.store.has_blob(digest):
                 yield Fault(_at(dialog_id, seq), "missing_blob", f"A payload it names, {digest}, is not in the store.")
             elif self.session_id is not None:
@@ -197,18 +200,6 @@ def _at(dialog_id: DialogId, seq: int) -> str:
     return f"{dialog_id[:SHORT_DIGITS]}:{seq}"
 
 
-def _digests(body: bytes | None) -> Iterator[BlobId]:
-    """Return the payloads that an entry's media name."""
-    if body is None or b'"digest"' not in body:
-        return
-    try:
-        entry = decode_entry(body)
-    except PalaverError:
-        return  # reported where the body was judged
-    if isinstance(entry, MessageEntry | Inbox | LateResult):
-        yield from (BlobId(media.digest) for media in media_of(entry.message) if media.url is None)
-
-
 # --- the tree -------------------------------------------------------------------------------------------------------------------
 
 
@@ -247,7 +238,6 @@ def _place_in_tree(store: Store, node: Node, known: Collection[DialogId], held: 
 def _messages(store: Store, span: Span) -> int:
     """Return how many messages begin in a range; none where a header at its edge is gone."""
     try:
-        before = store.header(span.dialog, span.start - 1).number if span.start else 0
-        return store.header(span.dialog, span.stop - 1).number - before if span.stop > span.start else 0
+        return messages_in(store, [span])
     except (NotFound, StoreDamaged):
         return 0

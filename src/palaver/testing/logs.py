@@ -17,7 +17,7 @@ from palaver.messages import (
 )
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord
-from palaver.view import Block, Exchange, View
+from palaver.view import View
 
 
 class Log:
@@ -86,19 +86,6 @@ def result(call: str, text: str = "done") -> Message:
     return ToolMessage.from_result(ToolResultContent(id=call, content=text, name="shell"))
 
 
-def sketch(view: View) -> list[str]:
-    """Return a view in one line for each exchange: roles, texts, calls and results."""
-    return [_exchange(exchange) for exchange in view.exchanges]
-
-
-def text_of(block: Block) -> str:
-    """Return the text of a text block or of a result; empty for any other block."""
-    content = block.content
-    if isinstance(content, ToolResultContent):
-        return content.text()
-    return content.content if isinstance(content, TextContent) else ""
-
-
 def assert_closed(view: View) -> None:
     """Assert that every call has exactly one result directly after it, and that there are no other results."""
     for exchange in view.exchanges:
@@ -110,16 +97,3 @@ def assert_closed(view: View) -> None:
         assert len(results) == len(later)
         assert not any(isinstance(content, ToolResultContent) for content in first)
         assert len(exchange.turns) == (2 if calls else 1)
-
-
-def _exchange(exchange: Exchange) -> str:
-    return " ".join(f"{turn.role.value}[{', '.join(map(_block, turn.blocks))}]" for turn in exchange.turns)
-
-
-def _block(block: Block) -> str:
-    content = block.content
-    if isinstance(content, ToolCallContent):
-        return f"call {content.id}"
-    if isinstance(content, ToolResultContent):
-        return f"{block.derived or 'result'} {content.id}"
-    return content.content if isinstance(content, TextContent) else content.type

@@ -134,8 +134,3 @@ def entered(manager: AbstractAsyncContextManager[T]) -> Iterator[T]:
     """Enter an asynchronous context manager in the loop of synchronous calls, for the duration of the block."""
     with _PORTAL as portal, portal.wrap_async_context_manager(manager) as value:
         yield value
-
-
-def shut_down() -> None:
-    """End the event loop of synchronous calls and its thread. The next synchronous call starts another one."""
-    _PORTAL.stop()

@@ -211,24 +211,23 @@ class Importer:
         if known is None or known.digest != file.digest or (known.raw is None and self.keep_source):
             return None
         record = self.store.session(known.session_id)
-        return None if record.trashed_at else self._result(found.format.name, record, file, "unchanged")
+        return None if record.trashed_at else self._result(found.format.name, record, file.path, "unchanged")
 
     def _result(
         self,
         format_name: str,
         record: SessionRecord,
-        file: _ImportedFile,
+        path: Path,
         outcome: str,
         **figures: Any,  # noqa: ANN401 - of an Imported
     ) -> Imported:
         nodes = self.store.nodes(record.session_id)
-        about = {"entries": 0, "records": 0, "losses": (), **figures}
+        about = {"dialogs": len(nodes), "entries": 0, "records": 0, "losses": (), **figures}
         return Imported(
-            path=file.path,
+            path=path,
             format=format_name,
             session_id=record.session_id,
             name=record.name,
-            dialogs=len(nodes),
             messages=count_messages(self.store, nodes),
             main=record.root,
             outcome=outcome,
@@ -240,19 +239,9 @@ class Importer:
         done = import_bundle_file(into, path, self.limits)
         record, nodes = self.store.session(done.session_id), self.store.nodes(done.session_id)
         total = sum(self.store.last(node.dialog_id).seq + 1 for node in nodes)
-        return Imported(
-            path=path,
-            format="palaver-bundle",
-            session_id=done.session_id,
-            name=record.name,
-            dialogs=done.dialogs,
-            entries=done.entries,
-            records=total,
-            messages=count_messages(self.store, nodes),
-            main=record.root,
-            outcome="unchanged" if not done.entries + done.added else "new" if done.added == done.dialogs else "grown",
-            losses=(),
-        )
+        outcome = "unchanged" if not done.entries + done.added else "new" if done.added == done.dialogs else "grown"
+        figures = {"dialogs": done.dialogs, "entries": done.entries, "records": total}
+        return self._result("palaver-bundle", record, path, outcome, **figures)
 
     def _conversation(
         self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
@@ -283,7 +272,7 @@ class Importer:
                         newer = Loss(place="whole file", reason=reason, code="meanwhile", severity="loss")
                         told = () if other.digest == file.digest else (newer,)
                         record = self.store.session(other.session_id)
-                        return self._result(found.format.name, record, file, "unchanged", losses=told)
+                        return self._result(found.format.name, record, file.path, "unchanged", losses=told)
                 return self._finish(current, erased=erased)
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
@@ -399,7 +388,7 @@ class Importer:
         return self._result(
             current.format,
             record,
-            file,
+            file.path,
             "rewritten" if landing.rewritten and current.known is not None else outcome,
             entries=landing.added,
             records=current.records,

@@ -8,7 +8,20 @@ from dataclasses import dataclass, field, replace
 from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.log import REWRITE, Draft, Entry, Header, MessageEntry, Node, Repeats, Span, child_of, draft, rule
+from palaver.log import (
+    REWRITE,
+    Draft,
+    Entry,
+    Header,
+    MessageEntry,
+    Node,
+    Repeats,
+    Span,
+    child_of,
+    draft,
+    messages_in,
+    rule,
+)
 from palaver.messages.usage import InvokeCost
 from palaver.store.protocol import Store
 from palaver.tokens.pricing import cost_of
@@ -92,7 +105,9 @@ class Landing:
             )
         else:
             above = Node(dialog_id=parent, session_id=self.session_id)
-            node = child_of(above, ranges, self._messages(ranges), relation=relation, owner=owner, metadata=about)
+            node = child_of(
+                above, ranges, messages_in(self.store, ranges), relation=relation, owner=owner, metadata=about
+            )
         node = self.store.create_dialog(replace(node, created_at=self.begun or now()))
         self.places.dialogs[key] = node.dialog_id
         self.places.landed.setdefault(key, [])
@@ -112,13 +127,6 @@ class Landing:
     def _upto(self, put: Landed) -> tuple[Span, ...]:
         """Return the content of a dialog up to a put, inclusive."""
         return (*self.store.node(put.dialog).ranges, Span(put.dialog, 0, put.seq + 1))
-
-    def _messages(self, ranges: tuple[Span, ...]) -> int:
-        total = 0
-        for span in ranges:
-            before = self.store.header(span.dialog, span.start - 1).number if span.start else 0
-            total += self.store.header(span.dialog, span.stop - 1).number - before
-        return total
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from itertools import chain, count
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import Entry, Handle, MessageEntry, Node, child_of, clip, copy_of, decode_entry, draft
+from palaver.log import Entry, Handle, MessageEntry, Node, child_of, clip, copy_of, decode_entry
 from palaver.messages import (
     AudioContent,
     Content,
@@ -20,6 +20,7 @@ from palaver.messages import (
     media_of,
 )
 from palaver.messages.blocks import MALFORMED
+from palaver.session import opened
 from palaver.store.protocol import Store
 from palaver.view import Exchange, Turn, fold, held
 
@@ -64,10 +65,7 @@ def _require_undamaged(store: Store, dialog_id: DialogId) -> None:
 
 
 def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:
-    ready, blobs = draft(entry)
-    for data in blobs.values():
-        store.put_blob(data)
-    store.append(dialog_id, [ready], store.last(dialog_id).turn_head)
+    opened.append(store, dialog_id, [entry], store.last(dialog_id).turn_head)
 
 
 class _Mender:

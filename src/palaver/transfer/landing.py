@@ -37,9 +37,9 @@ from palaver.log.values import LogValue
 from palaver.messages import Speaker, Trust
 from palaver.plurals import counted
 from palaver.store.protocol import Copyable, SessionRecord, SourceRecord, Store
-from palaver.store.records import CHANGEABLE
+from palaver.store.records import CHANGEABLE, media_in
 from palaver.transfer.places import Places
-from palaver.transfer.records import EntryRecord, Payload, Record, media_in, pieces_in
+from palaver.transfer.records import EntryRecord, Payload, Record, pieces_in
 from palaver.view import Reason
 
 Exists: TypeAlias = Literal["refuse", "grow", "mirror"]
@@ -224,7 +224,7 @@ class _Arrival:
         missing = sum(map(len, node.ranges)) - sum(map(len, ranges))
         if missing or parent != node.parent_id:
             entries = counted(missing, "entry of its ancestors", "entries of its ancestors")
-            _warn(f"Dialog {node.dialog_id} was restored without {entries}.")
+            warn_of_log(f"Dialog {node.dialog_id} was restored without {entries}.")
         return replace(node, ranges=ranges, parent_id=parent, inherited=messages_in(self._store, ranges))
 
     def _conflict(self, why: str) -> Conflict:
@@ -261,7 +261,7 @@ class _Arrival:
         self._flush()
         at = self._last.at if self._last.seq >= 0 else self._require_session().created_at
         for seq in range(self._next, stop):
-            _warn(f"Entry {Handle(dialog, seq)} is lost: its record is damaged or missing.")
+            warn_of_log(f"Entry {Handle(dialog, seq)} is lost: its record is damaged or missing.")
             self._wait(EntryRecord(seq, turn=False, body=draft(Custom(custom_type=LOST, at=at))[0].body))
         self._flush()
         self._judged = False
@@ -357,5 +357,6 @@ def _values(value: object) -> Iterator[LogValue]:
             yield from _values(item)
 
 
-def _warn(text: str) -> None:
+def warn_of_log(text: str) -> None:
+    """Warn of a replay log, at the line that called the library."""
     warnings.warn(text, ReplayLogWarning, stacklevel=4)

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import Header, Inbox, LateResult, MessageEntry, Node, decode_entry
-from palaver.messages import canonical_json, media_of, thaw
+from palaver.log import Header, Node
+from palaver.messages import canonical_json, thaw
 from palaver.store.protocol import SessionRecord, SourceRecord
 
 VERSION = 1
@@ -59,16 +59,6 @@ class Payload:
 
 
 Record: TypeAlias = SessionRecord | Node | EntryRecord | Payload | SourceRecord
-
-
-def media_in(body: bytes) -> Iterator[BlobId]:
-    """Yield the payloads of the media in an entry."""
-    if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
-        return
-    entry = decode_entry(body)
-    for media in media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ():
-        if media.url is None:
-            yield BlobId(media.digest)
 
 
 def pieces_in(listing: bytes) -> tuple[BlobId, ...]:

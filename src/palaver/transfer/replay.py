@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
@@ -21,8 +20,9 @@ from palaver.ids import DialogId, SessionId
 from palaver.log import Node, Span, decode_entry, erased_since
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SessionRecord, Store
+from palaver.store.sqlite.opening import flush_names
 from palaver.transfer.files import sealed, unsealed
-from palaver.transfer.landing import ReplayLogWarning
+from palaver.transfer.landing import warn_of_log
 from palaver.transfer.records import EntryRecord, Payload, Record, from_line, to_line
 from palaver.transfer.writer import rows
 
@@ -74,7 +74,7 @@ class ReplayLog:
             self._next.pop(node.dialog_id, None)
             if isinstance(error, Erased):
                 self._path(node).unlink(missing_ok=True)  # it was erased while its lines were written
-            _warn(f"The replay log of dialog {node.dialog_id} in {self.folder} could not be written: {error}")
+            warn_of_log(f"The replay log of dialog {node.dialog_id} in {self.folder} could not be written: {error}")
 
     def _path(self, node: Node) -> Path:
         return self.folder / f"{node.dialog_id}{_SUFFIX}"
@@ -112,7 +112,7 @@ class ReplayLog:
             try:
                 follow_erasures(store, self.folder)
             except (OSError, PalaverError) as error:
-                _warn(f"The replay log in {self.folder} may still have what was erased: {error}")
+                warn_of_log(f"The replay log in {self.folder} may still have what was erased: {error}")
 
     def _write(self, path: Path, data: bytes) -> None:
         if not data:
@@ -145,7 +145,7 @@ def follow_erasures(store: Store, folder: Path) -> None:
         else:
             if erased_since(store, dialog, -1) is not None:
                 _rewrite(path, store, node)
-    _flush_names(folder)
+    flush_names(folder)
 
 
 def _rewrite(path: Path, store: Store, node: Node) -> int:
@@ -168,16 +168,6 @@ def _put(path: Path, data: bytes, how: int, *, flush: bool) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _flush_names(folder: Path) -> None:
-    """Let replaced and deleted names survive a power cut."""
-    with suppress(OSError):  # folders cannot be flushed on Windows
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 LogBase: TypeAlias = Follower | str | os.PathLike[str]
@@ -224,10 +214,6 @@ def _end_of(path: Path) -> tuple[int, bool]:
     return needed, not last.endswith(b"\n")
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, ReplayLogWarning, stacklevel=4)
-
-
 # --- reading one back -------------------------------------------------------------------------------------------------------------------
 
 
@@ -249,7 +235,7 @@ class _LogFile:
         if damaged and not text.endswith(b"\n"):
             damaged.popitem()  # the end of a log that a crash cut off
         for number in damaged:
-            _warn(f"Line {number} of {path} cannot be read.")
+            warn_of_log(f"Line {number} of {path} cannot be read.")
 
     def _read(self, record: Record | None, number: int) -> bool:
         """Keep a line's record and return whether it is valid."""
@@ -281,7 +267,7 @@ class _LogFile:
         node = self.node
         if node is None:
             dialog_id = DialogId(self.path.stem)
-            _warn(f"The first lines of {self.path} are lost: dialog {dialog_id} has no parent.")
+            warn_of_log(f"The first lines of {self.path} are lost: dialog {dialog_id} has no parent.")
             node = Node(dialog_id=dialog_id, session_id=session.session_id, created_at=session.created_at)
         yield node
         yield from self.payloads

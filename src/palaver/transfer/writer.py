@@ -11,7 +11,8 @@ from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, Node, Span
 from palaver.store.protocol import SourceRecord, Store
-from palaver.transfer.records import EntryRecord, Payload, Record, media_in, pieces_in
+from palaver.store.records import media_in
+from palaver.transfer.records import EntryRecord, Payload, Record, pieces_in
 
 Payloads: TypeAlias = Literal["all", "there", "none"]
 """Which payloads a stream has: all that its records name (a missing one is an error), those that the store has, or none."""

@@ -191,7 +191,7 @@ def _make(path: Path) -> None:
         )
     for folder in reversed([place for place in path.parents if not place.exists()]):
         folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
-        _flush_names(folder.parent)
+        flush_names(folder.parent)
     descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     os.close(descriptor)
     try:
@@ -201,8 +201,8 @@ def _make(path: Path) -> None:
         Path(unnamed).unlink()
 
 
-def _flush_names(folder: Path) -> None:
-    """Let a new name in a folder survive a power cut; SQLite flushes only the folder of its log."""
+def flush_names(folder: Path) -> None:
+    """Let the names in a folder survive a power cut."""
     with suppress(OSError):  # folders cannot be flushed on Windows
         descriptor = os.open(folder, os.O_RDONLY)
         try:
