@@ -353,14 +353,14 @@ def _within(
 def _continued(layout: Layout) -> Iterator[Layout]:
     """Iterate over ever smaller layouts: fewer old exchanges, then only what every view must show, with ever smaller outputs."""
     cuts = (find_cut(layout, stage) for stage in (drop, drop_with_note))
-    yield from (found for found in cuts if found is not None)
+    yield from (cut for cut in cuts if cut is not None)
     stand_ins: tuple[StandIn, ...] = (record, note)
     for must in (layout.protected, layout.view.protected()):
         shown, small = max(layout.limit - layout.fixed, 1), layout
         while shown > 0:
             shown //= 2
             small = layout.with_rule(Shortened(max(shown, _SMALLEST), shown))
-            yield from (drop(small, layout.end, keep=must, stand_in=each) for each in stand_ins)
+            yield from (drop(small, layout.end, keep=must, stand_in=stand_in) for stand_in in stand_ins)
         yield small.without(0, layout.end, Reason.OVER_BUDGET, keep=must)
 
 
@@ -394,8 +394,8 @@ def _with_fewer_media(view: View, budget: Budget) -> View:
         hide = partial(hide_media, keep=view.protected())
         shown = {index for index in view.protected() if view.exchanges[index].pinned or index == view.newest_user()}
         every = replace(layout, limit=layout.total())
-        found = find_cut(layout, hide) or hide_media(every, layout.end, keep=frozenset(shown))
-        hidden = found.plan("palaver")
+        fewer = find_cut(layout, hide) or hide_media(every, layout.end, keep=frozenset(shown))
+        hidden = fewer.plan("palaver")
         view = apply(view, hidden) if hidden else view
         left = measure.view(view).total
         if left > most and measure.unit == Pieces.unit:

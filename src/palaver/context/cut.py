@@ -62,7 +62,7 @@ def run_stages(layout: Layout, *stages: Stage | Phase, stop: int | None = None) 
     """
     if layout.fits() or not stages:
         return layout
-    phases = [each if isinstance(each, Phase) else Phase(each) for each in stages]
+    phases = [stage if isinstance(stage, Phase) else Phase(stage) for stage in stages]
     for last in dict.fromkeys((layout.end if stop is None else stop, layout.end)):
         for phase in phases:
             made = run_phase(layout, phase, last)
@@ -111,7 +111,7 @@ def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout
         return None
     if layout.committed:
         cuts = range(search.under(layout.target, last), last)
-        cut = cuts.start + bisect_left(cuts, -layout.target, key=lambda each: -search.size(each))
+        cut = cuts.start + bisect_left(cuts, -layout.target, key=lambda at: -search.size(at))
         return search.at(cut) if search.size(cut) <= layout.limit else None
     positions, step = layout.positions, max(1, layout.limit - layout.target)
     while first <= newest:  # of the cuts that may be allowed, the one at the roundest mark is measured

@@ -121,7 +121,7 @@ class Fit:
         return Said(Handle(LIST, index, block), message.role.value, "\n".join(map(words_of, contents)))
 
     def __repr__(self) -> str:
-        gone = sum(max(one.messages, 1) for one in self.omitted)
+        gone = sum(max(omission.messages, 1) for omission in self.omitted)
         left = f", {gone:,} omitted" if gone else ""
         return f"Fit({counted(len(self.messages), 'message')}, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
 
@@ -269,8 +269,10 @@ class _Job:
 
     def _limits(self, budget: Budget, view: View) -> Budget:
         """Return the budget with the provider's limits on bytes and images, unless the list is too small to reach them."""
-        media = [each for message in self.read for each in media_of(message)]
-        size = _JSON_BYTES * sum(each.size for each in view.exchanges) + _BASE64 * sum(each.size for each in media)
+        media = [medium for message in self.read for medium in media_of(message)]
+        size = _JSON_BYTES * sum(exchange.size for exchange in view.exchanges) + _BASE64 * sum(
+            medium.size for medium in media
+        )
         most_bytes = self.profile.request_bytes if size > self.profile.request_bytes else None
         most_media = self.profile.media.count if media else None
         return replace(
@@ -363,7 +365,7 @@ def _with_speakers(messages: Sequence[Message], given: Sequence[Any], speaker: S
             f"The speaker is {shortened(speaker)}.",
             hint="Pass a mapping from index to speaker, or a function of index and message.",
         )
-    found = []
+    spoken = []
     for index, message in enumerate(messages):
         who = speaker(index, given[index]) if callable(speaker) else (speaker or {}).get(index)
         if who is None and message.role is Role.USER:
@@ -372,18 +374,18 @@ def _with_speakers(messages: Sequence[Message], given: Sequence[Any], speaker: S
             raise InvalidInput(
                 f"The speaker of message {index} is {shortened(who)}.", hint=f"Speakers: {', '.join(Speaker)}."
             )
-        found.append(message if who is None else message.model_copy(update={"speaker": Speaker(who)}))
-    return tuple(found)
+        spoken.append(message if who is None else message.model_copy(update={"speaker": Speaker(who)}))
+    return tuple(spoken)
 
 
 def _by_fit(message: Message) -> tuple[Speaker | None, Message]:
     """Return who said a message that an earlier `fit` put into the list, and what it said; None for any other message."""
-    found = marked(message.content) if isinstance(message.content, str) else None
-    if found is None:
+    stand_in = marked(message.content) if isinstance(message.content, str) else None
+    if stand_in is None:
         return None, message
-    if found[0] not in {"record", "summary"}:
+    if stand_in[0] not in {"record", "summary"}:
         return Speaker.HARNESS, message
-    return Speaker.SUMMARY, message.model_copy(update={"contents": (TextContent(content=found[1]),)})
+    return Speaker.SUMMARY, message.model_copy(update={"contents": (TextContent(content=stand_in[1]),)})
 
 
 def _counter(given: Counter | None, model: str) -> Counter:
@@ -443,8 +445,8 @@ _JSON_BYTES, _BASE64 = 8, 2
 """The most bytes of a request that one character, and one byte of media, need with their surroundings."""
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else min(one, other)
+def _least(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else min(first, second)
 
 
 # --- what became of the rest ----------------------------------------------------------------------------------------------

@@ -63,8 +63,8 @@ class Form:
         every = tuple(changes)
         return cls(
             size,
-            tuple(each for each in every if isinstance(each, Rewrite)),
-            tuple(each for each in every if isinstance(each, Remove)),
+            tuple(change for change in every if isinstance(change, Rewrite)),
+            tuple(change for change in every if isinstance(change, Remove)),
         )
 
 
@@ -115,20 +115,22 @@ class Facts:
         """The newest of what left the view before, read once for each compaction."""
         if not self._left or not self.view.exchanges:
             return ()
-        key = ("omitted", tuple(each.span for each in self._left))
+        key = ("omitted", tuple(omission.span for omission in self._left))
         made: Callable[[], Sequence[Exchange]] = lambda: tuple(islice(omitted(self.view), _PAST))[::-1]  # noqa: E731
         return self.meter.remember(self.view.exchanges[0], key, made)
 
     @cached_property
     def _left(self) -> Sequence[Omission]:
-        return tuple(each for each in self.view.omissions if each.span is not None and each.reason in DECIDED)
+        return tuple(
+            omission for omission in self.view.omissions if omission.span is not None and omission.reason in DECIDED
+        )
 
     @cached_property
     def older(self) -> tuple[Span, ...]:
         """The entries that left the view before what is read, in the order of the log."""
         if len(self._folded) < _PAST or (first := self._folded[0].first) is None:
             return ()
-        spans = [each.span for each in self._left if each.span is not None]
+        spans = [omission.span for omission in self._left if omission.span is not None]
         spans.sort(key=lambda span: (self._rank(span.dialog), span.start))
         index = next((number for number, span in enumerate(spans) if first in span), len(spans))
         cut = [Span(first.dialog, spans[index].start, first.seq)] if index < len(spans) else []
@@ -158,20 +160,25 @@ class Facts:
         """How many of the first exchanges are the beginning of the log: nothing older was left out by an earlier compaction."""
         exchanges = self.view.exchanges
         left = min(
-            ((self._rank(each.span.dialog), each.span.start) for each in self._left if each.span is not None),
+            (
+                (self._rank(omission.span.dialog), omission.span.start)
+                for omission in self._left
+                if omission.span is not None
+            ),
             default=None,
         )
         if left is None:
             return len(exchanges)
         return next(
-            (at for at, each in enumerate(exchanges) if each.first is None or self.place(each) > left), len(exchanges)
+            (at for at, exchange in enumerate(exchanges) if exchange.first is None or self.place(exchange) > left),
+            len(exchanges),
         )
 
     @cached_property
     def older_messages(self) -> int:
         """How many messages those are."""
-        read = sum(each.messages for each in self._folded)
-        return max(0, sum(each.messages for each in self._left) - read) if self.older else 0
+        read = sum(exchange.messages for exchange in self._folded)
+        return max(0, sum(omission.messages for omission in self._left) - read) if self.older else 0
 
     @cached_property
     def whole(self) -> Sequence[Exchange]:
@@ -276,9 +283,9 @@ class Layout:
 
     def form(self, index: int) -> Form | None:
         """Return the form of an exchange; None where it is shown as recorded."""
-        found = self.forms.get(index)
-        if found is not None:
-            return found
+        form = self.forms.get(index)
+        if form is not None:
+            return form
         if not self.rules:
             return None
         exchange = self.view.exchanges[index]
@@ -366,12 +373,12 @@ class Layout:
         stays = self.protected if keep is None else keep
         holes = [range(index, index + 1) for index in stays if start <= index < stop]
         gone, place = [], start
-        for hole in sorted([*holes, *(each for each, _ in self.dropped)], key=lambda each: each.start):
+        for hole in sorted([*holes, *(indexes for indexes, _ in self.dropped)], key=lambda indexes: indexes.start):
             if place < min(hole.start, stop):
                 gone.append((range(place, min(hole.start, stop)), reason))
             place = max(place, hole.stop)
         gone += [(range(place, stop), reason)] if place < stop else []
-        return replace(self, dropped=tuple(sorted((*self.dropped, *gone), key=lambda each: each[0].start)))
+        return replace(self, dropped=tuple(sorted((*self.dropped, *gone), key=lambda pair: pair[0].start)))
 
     def with_insert(self, insert: Insert) -> Layout:
         """Put in a derived text."""
@@ -389,8 +396,8 @@ class Layout:
             InvalidInput: The plan does not fit the view.
         """
         layout = self
-        for each in plan.drops:
-            layout = layout.without(each.indexes.start, each.indexes.stop, each.reason)
+        for drop in plan.drops:
+            layout = layout.without(drop.indexes.start, drop.indexes.stop, drop.reason)
         changes: dict[int, list[Rewrite | Remove]] = {}
         every: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
         for change in every:

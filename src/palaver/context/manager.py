@@ -143,7 +143,7 @@ def managed_view(view: View, manager: ContextManager, dialog: Any = None) -> Vie
 
 def _with_omissions(view: View, shown: View, by: str) -> View:
     """Return a view with an omission for each entry of another view that it does not show."""
-    still = {place for each in shown.exchanges for place in each.entries()}
+    still = {place for exchange in shown.exchanges for place in exchange.entries()}
     still |= {_entry(block.origin) for block in shown.system if block.origin is not None}
     gone = [
         Omission(reason=Reason.MANAGER, span=Span(place.dialog, place.seq, place.seq + 1), by=by)
@@ -193,7 +193,7 @@ class _AsMessages:
             return self._view
         folded = fold_messages(messages, self._view.dialog_id)
         system = tuple(_moved(block, kept) for block in folded.system)
-        exchanges = tuple(self._exchange(each, messages, kept) for each in folded.exchanges)
+        exchanges = tuple(self._exchange(exchange, messages, kept) for exchange in folded.exchanges)
         return replace(self._view, system=system, exchanges=exchanges)
 
     def _kept(self, message: Message) -> tuple[Block, ...] | None:

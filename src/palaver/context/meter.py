@@ -137,8 +137,8 @@ class Measure(ABC):
         values = self._values(exchange)
         if key not in values:
             values[key] = make()
-        found: T = values[key]
-        return found
+        value: T = values[key]
+        return value
 
     def derived(self, text: str, label: str) -> int:
         """Measure a derived text as an exchange of its own, line by line: a token more here and there, and each line is counted once."""
@@ -157,7 +157,7 @@ class Measure(ABC):
 
     def view(self, view: View) -> Size:
         """Measure a whole view exactly. Reads every body."""
-        shares = [self._share(each) for each in view.exchanges]
+        shares = [self._share(exchange) for exchange in view.exchanges]
         messages, media = sum(share.text for share in shares), sum(share.media for share in shares)
         return replace(self.fixed(view), messages=messages, media=media)
 
@@ -178,23 +178,23 @@ class Measure(ABC):
 
     def _share(self, exchange: Exchange) -> Share:
         values = self._values(exchange)
-        found: Share | None = values.get(_SIZE)
-        if found is None:
-            found = values[_SIZE] = self._measured(exchange)
-        return found
+        share: Share | None = values.get(_SIZE)
+        if share is None:
+            share = values[_SIZE] = self._measured(exchange)
+        return share
 
     def _values(self, exchange: Exchange) -> dict[object, Any]:
-        found = self._recent.get(id(exchange))
-        if found is None:
-            found = self._older.get(id(exchange)) or (exchange, {})
+        kept = self._recent.get(id(exchange))
+        if kept is None:
+            kept = self._older.get(id(exchange)) or (exchange, {})
             if len(self._recent) >= _MEMO:
                 self._older, self._recent = self._recent, {}
-            self._recent[id(exchange)] = found  # it is kept, so that its id stays its own
-        return found[1]
+            self._recent[id(exchange)] = kept  # it is kept, so that its id stays its own
+        return kept[1]
 
     def _measured(self, exchange: Exchange) -> Share:
         shares = [self._turn(turn, derived=bool(exchange.derived)) for turn in exchange.turns]
-        return Share(sum(each.text for each in shares), sum(each.media for each in shares))
+        return Share(sum(share.text for share in shares), sum(share.media for share in shares))
 
     def _turn(self, turn: Turn, *, derived: bool) -> Share:
         """Measure a turn. Each result is a message of its own, and text that the user did not say has a mark."""
@@ -206,7 +206,7 @@ class Measure(ABC):
             if _marked(turn, block, derived=derived)
         )
         around = messages * self.per_message + marks
-        return Share(around + sum(each.text for each in shares), sum(each.media for each in shares))
+        return Share(around + sum(share.text for share in shares), sum(share.media for share in shares))
 
 
 class Meter(Measure):
@@ -232,8 +232,8 @@ class Meter(Measure):
         messages, media, index = 0, 0, len(view.exchanges)
         while index > 0:
             exchange = view.exchanges[index - 1]
-            found = self._recent.get(id(exchange)) or self._older.get(id(exchange))
-            share: Share | None = None if found is None else found[1].get(_SIZE)
+            kept = self._recent.get(id(exchange)) or self._older.get(id(exchange))
+            share: Share | None = None if kept is None else kept[1].get(_SIZE)
             if share is None:
                 break
             messages, media, index = messages + share.text, media + share.media, index - 1
@@ -257,7 +257,7 @@ class Meter(Measure):
 
     def share(self, content: Content) -> Share:
         """Count a block, its media apart."""
-        media = sum(count_block(each, self.counter) for each in _media_blocks(content))
+        media = sum(count_block(part, self.counter) for part in _media_blocks(content))
         return Share(count_block(content, self.counter) - media, media)
 
 
@@ -293,7 +293,7 @@ class Bytes(Measure):
 
     def share(self, content: Content) -> Share:
         """Measure a block, its media apart."""
-        return Share(self._words(content), sum(self.between + _encoded(each) for each in media_in(content)))
+        return Share(self._words(content), sum(self.between + _encoded(part) for part in media_in(content)))
 
     def _words(self, content: Content) -> int:
         match content:

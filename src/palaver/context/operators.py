@@ -49,14 +49,14 @@ class Shortened:
             return None
         layout.recorded(index)
         names = tool_names(exchange) if self.exempt else {}
-        found = []
+        rewrites = []
         for block, text in outputs(exchange):
             size = len(text) if self.characters else layout.meter.block(block.content)
             exempt = names.get(getattr(block.content, "id", ""), "").casefold() in self.exempt
             if size > self.largest and text and block.origin is not None and not exempt:
                 words = self.words(block.origin, text, len(text) * self.shown // size)
-                found.append(Rewrite(target=block.origin, text=words, reason=Reason.SHORTENED))
-        return changed(layout, index, found)
+                rewrites.append(Rewrite(target=block.origin, text=words, reason=Reason.SHORTENED))
+        return changed(layout, index, rewrites)
 
 
 def shorten(layout: Layout, *, largest: int, shown: int, words: Part = head_and_tail) -> Layout:
@@ -118,7 +118,7 @@ def clear(
         layout,
         start,
         cut,
-        lambda each, index: cleared_form(each, index, least=least, exclude=exclude, words=words),
+        lambda state, index: cleared_form(state, index, least=least, exclude=exclude, words=words),
     )
 
 
@@ -209,7 +209,7 @@ def drop(
     """
     reason = Reason.OVER_BUDGET if stand_in is note else Reason.FOLDED
     gone = layout.without(first, cut, reason, keep=keep)
-    if all(layout.view.exchanges[index].derived in STAND_INS for each, _ in gone.dropped for index in each):
+    if all(layout.view.exchanges[index].derived in STAND_INS for indexes, _ in gone.dropped for index in indexes):
         return layout
     return gone.without_stand_ins().with_insert(stand_in(gone if room is None else replace(gone, target=room)))
 

@@ -96,7 +96,7 @@ class _LeftOut:
         runs = _runs(facts, ranges)
         parts = joined((*facts.older, *(run.span for run in runs)))
         messages = facts.older_messages + sum(
-            facts.columns.messages[each.stop] - facts.columns.messages[each.start] for each in ranges
+            facts.columns.messages[indexes.stop] - facts.columns.messages[indexes.start] for indexes in ranges
         )
         recall = ", ".join(
             f"{Handle(part.dialog, part.start)}"
@@ -115,33 +115,33 @@ class _LeftOut:
 
     def newest_first(self) -> Iterator[int]:
         """Iterate over its whole indexes, newest first."""
-        for each in reversed(self.ranges):
-            yield from reversed(each)
+        for indexes in reversed(self.ranges):
+            yield from reversed(indexes)
 
     def among(self, indexes: Sequence[int]) -> Iterator[int]:
         """Iterate over those of some ascending whole indexes that it contains, newest first."""
-        for each in reversed(self.ranges):
-            yield from reversed(indexes[bisect_left(indexes, each.start) : bisect_left(indexes, each.stop)])
+        for span in reversed(self.ranges):
+            yield from reversed(indexes[bisect_left(indexes, span.start) : bisect_left(indexes, span.stop)])
 
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
     """Return the entries of ranges, one run for each part of the log. A message that stayed when older and newer ones left comes after both."""
     starts = [start for start, _ in facts.columns.parts]
-    found: list[tuple[tuple[object, ...], Run]] = []
-    for each in _split(ranges, facts.past):
-        first = max(bisect_right(starts, each.start) - 1, 0)
-        edges = [each.start, *(at for at in starts[first + 1 :] if at < each.stop), each.stop]
+    runs: list[tuple[tuple[object, ...], Run]] = []
+    for span in _split(ranges, facts.past):
+        first = max(bisect_right(starts, span.start) - 1, 0)
+        edges = [span.start, *(at for at in starts[first + 1 :] if at < span.stop), span.stop]
         for number, (begin, end) in enumerate(pairwise(edges), start=first):
             inside = _ends(facts.whole, begin, end, ordered=end <= facts.past or not facts.past)
             if inside is None or number >= len(facts.columns.parts):
                 continue
-            part, (one, other) = facts.columns.parts[number][1], inside
-            run = Run(dialog=one.runs[0].dialog, start=one.runs[0].start, stop=other.runs[-1].stop)
-            if found and found[-1][0] == part:
-                before = found.pop()[1]
+            part, (oldest, newest) = facts.columns.parts[number][1], inside
+            run = Run(dialog=oldest.runs[0].dialog, start=oldest.runs[0].start, stop=newest.runs[-1].stop)
+            if runs and runs[-1][0] == part:
+                before = runs.pop()[1]
                 run = Run(dialog=run.dialog, start=min(before.start, run.start), stop=max(before.stop, run.stop))
-            found.append((part, run))
-    return [run for _, run in found]
+            runs.append((part, run))
+    return [run for _, run in runs]
 
 
 def _start(exchange: Exchange) -> int:
@@ -150,15 +150,15 @@ def _start(exchange: Exchange) -> int:
 
 def _split(ranges: Sequence[range], at: int) -> Iterator[range]:
     """Iterate over ranges, split at an index."""
-    for each in ranges:
-        edges = (each.start, at, each.stop) if each.start < at < each.stop else (each.start, each.stop)
+    for span in ranges:
+        edges = (span.start, at, span.stop) if span.start < at < span.stop else (span.start, span.stop)
         yield from (range(start, stop) for start, stop in pairwise(edges))
 
 
 def _ends(whole: Sequence[Exchange], begin: int, end: int, *, ordered: bool) -> tuple[Exchange, Exchange] | None:
     """Return the first and the last exchange of a range that are in the log. Not ordered: what stayed in an earlier compaction may come late."""
     if not ordered:
-        said = [each for each in whole[begin:end] if each.runs]
+        said = [exchange for exchange in whole[begin:end] if exchange.runs]
         return (min(said, key=_start), max(said, key=_start)) if said else None
     while begin < end and not whole[begin].runs:
         begin += 1
@@ -185,20 +185,20 @@ def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
     said = [*(facts.whole[index] for index in gone.among(facts.columns.humans)), *facts.opening]
     opens = bool(said) and _opens(layout, said[-1]) and _quoted(facts, said[-1], most, _SHORT).size <= room
     first, quoted = [said.pop()] if opens else [], []
-    for each in (*first, *said):
-        line = _quoted(facts, each, most, _SHORT)
+    for exchange in (*first, *said):
+        line = _quoted(facts, exchange, most, _SHORT)
         if line.size > room:
             break
         room -= line.size
-        quoted.append((each, line))
+        quoted.append((exchange, line))
     lines = []
-    for each, short in quoted:
-        whole = _quoted(facts, each, most)
+    for exchange, short in quoted:
+        whole = _quoted(facts, exchange, most)
         line = whole if whole.size - short.size <= room else short
         room -= line.size - short.size
         lines.append(line.text)
     others = said[len(quoted) - len(first) :][:_LISTED]
-    older = [each.first for each in reversed(others) if each.first is not None]
+    older = [exchange.first for exchange in reversed(others) if exchange.first is not None]
     if not lines and not older:
         return []
     listed = [f"(earlier messages of the user: recall {_listed(older)})"] if older else []
@@ -240,8 +240,8 @@ def _words(content: object) -> str:
 def _listed(handles: Sequence[Handle]) -> str:
     """Return handles, oldest first, as short as `recall` reads them: after the name of a dialog at most `_SPANS` numbers and spans, split where most lies between two."""
     return "; ".join(
-        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(each.seq for each in group)))
-        for dialog, group in groupby(handles, key=lambda each: each.dialog)
+        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(handle.seq for handle in group)))
+        for dialog, group in groupby(handles, key=lambda handle: handle.dialog)
     )
 
 

@@ -188,13 +188,13 @@ class Summarized:
     @property
     def cost(self) -> InvokeCost:
         """Tokens and dollars of the answers."""
-        return sum((cost_of(each, self.model, now()) for each in self.usages), InvokeCost())
+        return sum((cost_of(usage, self.model, now()) for usage in self.usages), InvokeCost())
 
     def account(self) -> dict[str, Any]:
         """Return what is recorded of it: how often the model was asked, what that used, and why it failed if it did."""
         facts = {"model": self.model, "failed": self.failed}
         said = {name: text for name, text in facts.items() if text}
-        return {"requests": self.requests, "usages": [dict(each) for each in self.usages], **said}
+        return {"requests": self.requests, "usages": [dict(usage) for usage in self.usages], **said}
 
 
 # --- what is due ----------------------------------------------------------------------------------------------------------
@@ -211,19 +211,19 @@ def due(view: View, plan: Plan, *, anew: bool = False) -> tuple[Exchange, ...]:
     running = _running(view)
     covered = () if anew or running is None else _sources(running)
     past = () if covered == () and running is not None and not anew else reversed(tuple(omitted(view)))
-    leaving = [view.exchanges[index] for each in plan.drops for index in each.indexes]
+    leaving = [view.exchanges[index] for drop in plan.drops for index in drop.indexes]
     return tuple(
-        replace(each, changes={at: how for at, how in each.changes.items() if how.reason is Reason.QUARANTINED})
-        if each.changes
-        else each
-        for each in (*past, *leaving)
-        if each.runs and not any(_within(each, run) for run in covered)
+        replace(exchange, changes={at: how for at, how in exchange.changes.items() if how.reason is Reason.QUARANTINED})
+        if exchange.changes
+        else exchange
+        for exchange in (*past, *leaving)
+        if exchange.runs and not any(_within(exchange, run) for run in covered)
     )
 
 
 def _running(view: View) -> Exchange | None:
     """Return the running summary of a view: the newest derived one."""
-    return next((each for each in reversed(view.exchanges) if each.derived == "summary"), None)
+    return next((exchange for exchange in reversed(view.exchanges) if exchange.derived == "summary"), None)
 
 
 def _sources(summary: Exchange) -> tuple[Run, ...]:
@@ -275,7 +275,7 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
     empty = SummaryRequest(
         transcript="",
         running="" if anew else done.summary,
-        record=next((each.text for each in composed.plan.inserts if each.label == "record"), ""),
+        record=next((insert.text for insert in composed.plan.inserts if insert.label == "record"), ""),
         headings=headings,
         focus=focus,
         words=max(most // 2, 60),
@@ -333,16 +333,16 @@ def _unusable(answer: SummaryAnswer, count: Callable[[str], int], most: int) -> 
 
 def _put_in(view: View, composed: Composed, text: str, covered: Sequence[Exchange], meter: Meter) -> Composed:
     """Return the composed view with a summary before the record, in place of the running one."""
-    old = [index for index, each in enumerate(view.exchanges) if each.derived == "summary"]
-    left = {index for each in composed.plan.drops for index in each.indexes}
+    old = [index for index, exchange in enumerate(view.exchanges) if exchange.derived == "summary"]
+    left = {index for drop in composed.plan.drops for index in drop.indexes}
     sources = [run.span for index in old for run in _sources(view.exchanges[index])]
     sources += [span for exchange in covered for span in exchange.runs]
     insert = Insert(
-        before=min((each.before for each in composed.plan.inserts), default=0),
+        before=min((insert.before for insert in composed.plan.inserts), default=0),
         text=text,
         label="summary",
         sources=tuple(map(Run.of, joined(sorted(sources)))),
-        trust=min(block.trust for each in covered for block in each.blocks()),
+        trust=min(block.trust for exchange in covered for block in exchange.blocks()),
     )
     gone = [Drop(index=index, reason=Reason.FOLDED) for index in old if index not in left]
     plan = replace(composed.plan, drops=(*composed.plan.drops, *gone), inserts=(insert, *composed.plan.inserts))
@@ -388,7 +388,7 @@ def _pieces(exchanges: Sequence[Exchange], room: int, count: Callable[[str], int
     """Return the transcript in pieces of at most `room` tokens; the text of a larger exchange is divided."""
     current: list[str] = []
     used = 0
-    for text in (part for each in exchanges for part in _divided(_transcript(each), room, count)):
+    for text in (part for exchange in exchanges for part in _divided(_transcript(exchange), room, count)):
         size = count(text) + 1
         if current and used + size > room:
             yield "\n".join(current)

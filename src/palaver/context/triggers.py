@@ -160,7 +160,7 @@ def fired(triggers: Iterable[Trigger], figures: Figures) -> Fired | None:
     grown = figures.tokens >= figures.compacted * _PROGRESS or 0 < figures.window < figures.tokens
     if not (grown or figures.overflow):
         return None
-    return next((Fired(each.name, why) for each in triggers if (why := each.why(figures))), None)
+    return next((Fired(trigger.name, why) for trigger in triggers if (why := trigger.why(figures))), None)
 
 
 def _require_positive(name: str, value: float) -> None:

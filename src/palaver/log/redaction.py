@@ -63,15 +63,15 @@ class PatternRedactor:
 
     def redact(self, text: str, name: str = "") -> Redacted:
         """Return a text without its secrets."""
-        found: list[tuple[str, str]] = []
+        secrets: list[tuple[str, str]] = []
         if name and text and SECRET_KEY.fullmatch(name) and not is_placeholder(text):
             return Redacted("[redacted:named-secret]", ("named-secret",), (_beginning(text),))
         for _ in range(_PASSES):
-            before = len(found)
-            text = self._pass(text, found)
-            if len(found) == before:
+            before = len(secrets)
+            text = self._pass(text, secrets)
+            if len(secrets) == before:
                 break
-        return Redacted(text, tuple(kind for kind, _ in found), tuple(beginning for _, beginning in found))
+        return Redacted(text, tuple(kind for kind, _ in secrets), tuple(beginning for _, beginning in secrets))
 
     def _pass(self, text: str, secrets: list[tuple[str, str]]) -> str:
         low = text.lower()
@@ -166,17 +166,17 @@ class _Walk:
 
     def fields(self, value: Mapping[str, Any], place: str, *, free: bool) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        for name, one in value.items():
+        for name, part in value.items():
             where = f"{place}.{name}" if place else name
             if name in _SEALED or (not free and name in _STRUCTURE):
-                made[name] = one
-            elif name in _INSIDE_JSON and isinstance(one, str):
-                made[name] = self._json_text(one, where)
+                made[name] = part
+            elif name in _INSIDE_JSON and isinstance(part, str):
+                made[name] = self._json_text(part, where)
             else:
                 key = self._text(name, "", f"{place}.*" if place else "*") if free else name
-                made[key] = self.value(one, name, where, free=free or name in _FREE)
+                made[key] = self.value(part, name, where, free=free or name in _FREE)
         if not free and made.get("type") == "thinking" and made.get("content") != value.get("content"):
-            made = {name: one for name, one in made.items() if name not in _SEALED}  # it was signed for other words
+            made = {name: part for name, part in made.items() if name not in _SEALED}  # it was signed for other words
         return made
 
     def value(self, value: Any, name: str, place: str, *, free: bool) -> Any:  # noqa: ANN401 - JSON in, JSON out
@@ -185,7 +185,7 @@ class _Walk:
         if isinstance(value, Mapping):
             return self.fields(value, place, free=free)
         if isinstance(value, list | tuple):
-            return [self.value(one, name, f"{place}.{index}", free=free) for index, one in enumerate(value)]
+            return [self.value(part, name, f"{place}.{index}", free=free) for index, part in enumerate(value)]
         return value
 
     def _json_text(self, text: str, place: str) -> str:

@@ -85,9 +85,9 @@ def _kept(word: str, value: object, place: str, lost: list[str], depth: int) -> 
     if word in _ONE:
         return sound(value, place, lost, depth + 1)
     if word in _LISTED and isinstance(value, list) and value:
-        return [sound(each, f"{place}[{index}]", lost, depth + 1) for index, each in enumerate(value)]
+        return [sound(item, f"{place}[{index}]", lost, depth + 1) for index, item in enumerate(value)]
     if word in _NAMED and isinstance(value, dict):
-        return {name: sound(each, f"{place}.{name}", lost, depth + 1) for name, each in value.items()}
+        return {name: sound(member, f"{place}.{name}", lost, depth + 1) for name, member in value.items()}
     sane = word not in _LISTED and word not in _NAMED and (word not in _VALUES or _VALUES[word](value))
     lost.extend(() if sane else (f"{place} has a value of another kind",))
     return value if sane else None
@@ -95,7 +95,7 @@ def _kept(word: str, value: object, place: str, lost: list[str], depth: int) -> 
 
 def _type(value: object, place: str, lost: list[str]) -> object:
     listed = value if isinstance(value, list) else [value]
-    known = [each.lower() for each in listed if isinstance(each, str) and each.lower() in _TYPES]
+    known = [kind.lower() for kind in listed if isinstance(kind, str) and kind.lower() in _TYPES]
     if not known or len(known) != len(listed):
         lost.append(f"{place} names no JSON type")
     return None if not known else known if isinstance(value, list) else known[0]
@@ -116,8 +116,8 @@ def in_dialect(parameters: Mapping[str, object], dialect: Dialect) -> tuple[Sche
         return {"type": "object", "properties": {}}, ["the schema is no JSON"]
     schema = _rooted(sound(given, "", lost), given, lost, dialect)
     if dialect == "gemini":
-        found = Narrowed(schema)
-        return _Writer(found, _DIALECTS[dialect], promise=False).whole(), [*lost, *found.told]
+        report = Narrowed(schema)
+        return _Writer(report, _DIALECTS[dialect], promise=False).whole(), [*lost, *report.told]
     if dialect == "openai":
         _with_items(schema)
     return schema, lost
@@ -125,12 +125,12 @@ def in_dialect(parameters: Mapping[str, object], dialect: Dialect) -> tuple[Sche
 
 def not_strict(schema: Mapping[str, object]) -> str:
     """Return why OpenAI could not enforce a tool's schema as it is, or an empty text."""
-    found = narrowed(schema, "openai")
-    if found.obstacle or found.required:
-        return found.obstacle or f"{found.required[0]} may be left out"
-    if found.told:
-        return f"{found.told[0]} is not taken"
-    return "" if found.schema == schema else "an object in it is open, or a word in it is not taken"
+    strict = narrowed(schema, "openai")
+    if strict.obstacle or strict.required:
+        return strict.obstacle or f"{strict.required[0]} may be left out"
+    if strict.told:
+        return f"{strict.told[0]} is not taken"
+    return "" if strict.schema == schema else "an object in it is open, or a word in it is not taken"
 
 
 def _rooted(schema: Any, given: object, lost: list[str], dialect: Dialect) -> Schema:  # noqa: ANN401 - what `sound` returns
@@ -153,12 +153,12 @@ def _rooted(schema: Any, given: object, lost: list[str], dialect: Dialect) -> Sc
 
 def _resolved(schema: object, root: object) -> Schema:
     """Follow one reference into the root's definitions."""
-    found = schema
+    target = schema
     if isinstance(schema, dict) and "$ref" in schema:
-        found = root
+        target = root
         for step in str(schema["$ref"]).removeprefix("#/").split("/"):
-            found = found.get(step) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else {}
+            target = target.get(step) if isinstance(target, dict) else None
+    return target if isinstance(target, dict) else {}
 
 
 def _with_items(schema: object) -> None:
@@ -166,8 +166,8 @@ def _with_items(schema: object) -> None:
     inside = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
     if isinstance(schema, dict) and schema.get("type") == "array":
         schema.setdefault("items", {})
-    for each in inside:
-        _with_items(each)
+    for child in inside:
+        _with_items(child)
 
 
 # --- dialects ------------------------------------------------------------------------------------------------------------
@@ -250,12 +250,12 @@ def narrowed(schema: Mapping[str, Any], dialect: Dialect) -> Narrowed:
         schema: A schema of an object whose references lead into itself, as `palaver.prompts.Format` has it.
         dialect: The provider's.
     """
-    found = Narrowed(thaw(schema))
+    result = Narrowed(thaw(schema))
     try:
-        found.schema = _Writer(found, _DIALECTS[dialect], promise=True).whole()
+        result.schema = _Writer(result, _DIALECTS[dialect], promise=True).whole()
     except _CannotSay as reason:
-        found.obstacle = str(reason)
-    return found
+        result.obstacle = str(reason)
+    return result
 
 
 class _CannotSay(Exception):
@@ -265,9 +265,9 @@ class _CannotSay(Exception):
 class _Writer:
     """Writes one schema in one dialect."""
 
-    def __init__(self, found: Narrowed, dialect: _Keywords, *, promise: bool) -> None:
-        self._root = found.schema
-        self._found = found
+    def __init__(self, report: Narrowed, dialect: _Keywords, *, promise: bool) -> None:
+        self._root = report.schema
+        self._report = report
         self._dialect = dialect
         self._promise = promise
         self._defs: dict[str, Any] = {**self._root.get("definitions", {}), **self._root.get("$defs", {})}
@@ -318,7 +318,7 @@ class _Writer:
         """Refuse what an answer's schema cannot promise; note it for a tool's."""
         if self._promise:
             raise _CannotSay(reason)
-        self._found.told.append(place or "the schema")
+        self._report.told.append(place or "the schema")
 
     def _entered(self, place: str, level: int) -> int:
         if self._dialect.levels is not None and level >= self._dialect.levels:
@@ -337,13 +337,13 @@ class _Writer:
             kept = dialect.items is None or value in dialect.items
         elif word in {"enum", "const"}:
             listed = value if word == "enum" else [value]
-            kept = bool(listed) and all(isinstance(each, dialect.enum) and not self._is_odd(each) for each in listed)
+            kept = bool(listed) and all(isinstance(value, dialect.enum) and not self._is_odd(value) for value in listed)
             if kept and word not in dialect.words:
                 word, value = "enum", listed
         if kept:
             out[word] = value
         elif word != "default":  # it says nothing about what may stand there
-            self._found.told.append(_at(place, word))
+            self._report.told.append(_at(place, word))
         return not kept and not (word == "default" and value is None)
 
     def _is_odd(self, value: object) -> bool:
@@ -357,9 +357,9 @@ class _Writer:
         self._others(schema, out, place, level)
         required = [name for name in dict.fromkeys(schema.get("required", ())) if name in properties]
         if set(required) != set(schema.get("required", ())):
-            self._found.told.append(_at(place, "required"))
+            self._report.told.append(_at(place, "required"))
         out["properties"] = {
-            name: self._of(each, _at(place, f"properties.{name}"), level) for name, each in properties.items()
+            name: self._of(member, _at(place, f"properties.{name}"), level) for name, member in properties.items()
         }
         if self._dialect.complete:
             required = self._all(properties, required, place)
@@ -383,10 +383,10 @@ class _Writer:
         """Require all members, where null or a default says that one may be left out; in one order, as a store keeps none."""
         others = sorted(set(properties) - set(required))
         for name in others:
-            each, where = properties[name], _at(place, f"properties.{name}")
-            if not (isinstance(each, dict) and ("default" in each or self._may_be_null(each, 0))):
+            member, where = properties[name], _at(place, f"properties.{name}")
+            if not (isinstance(member, dict) and ("default" in member or self._may_be_null(member, 0))):
                 self._cannot(where, f"{where} may be left out")
-            self._found.required.append(where)
+            self._report.required.append(where)
         return [*required, *others]
 
     def _may_be_null(self, schema: object, depth: int) -> bool:
@@ -402,7 +402,7 @@ class _Writer:
         if "prefixItems" in schema:
             if self._dialect.typed:
                 self._cannot(place, f"{place or 'it'} says what each item is by its place")
-            out["prefixItems"] = [self._of(each, _at(place, "prefixItems"), level) for each in schema["prefixItems"]]
+            out["prefixItems"] = [self._of(item, _at(place, "prefixItems"), level) for item in schema["prefixItems"]]
         if "items" in schema or "prefixItems" not in schema:
             out["items"] = self._of(schema.get("items", True), _at(place, "items"), level)
 
@@ -420,7 +420,7 @@ class _Writer:
             return {"type": "object", "properties": {}}
         if beside and name not in self._cyclic:
             return self._of({**self._defs[name], **beside} if isinstance(self._defs[name], dict) else {}, place, level)
-        self._found.told += [_at(place, word) for word in beside if word not in {"description", "title"}]
+        self._report.told += [_at(place, word) for word in beside if word not in {"description", "title"}]
         self._used.setdefault(name)
         return {"$ref": f"#/$defs/{name}"}
 
@@ -440,10 +440,10 @@ class _Writer:
         reached: set[str] = set()
         waiting = list(_references(self._defs[name]))
         while waiting:
-            each = waiting.pop()
-            if each not in reached and each in self._defs:
-                reached.add(each)
-                waiting.extend(_references(self._defs[each]))
+            inner = waiting.pop()
+            if inner not in reached and inner in self._defs:
+                reached.add(inner)
+                waiting.extend(_references(self._defs[inner]))
         return frozenset(reached)
 
 
@@ -451,8 +451,8 @@ def _references(part: object) -> Iterator[str]:
     if isinstance(part, dict) and isinstance(part.get("$ref"), str):
         yield _definition(part)
     inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    for each in inside:
-        yield from _references(each)
+    for child in inside:
+        yield from _references(child)
 
 
 def _definition(schema: Schema) -> str:

@@ -71,8 +71,8 @@ class Aider(Preset):
         if begun == 0 or current > layout.limit or layout.total(current + history) <= current + history:
             return layout
         small = replace(layout, limit=current + history, target=current + history // 2)
-        found = find_cut(small, lambda _, cut: self._fold(layout, cut), stop=begun)
-        return found or self._fold(layout, begun)
+        folded = find_cut(small, lambda _, cut: self._fold(layout, cut), stop=begun)
+        return folded or self._fold(layout, begun)
 
     def phases(self, layout: Layout) -> Sequence[Phase]:  # noqa: ARG002 - the same for every layout
         """Fold."""
@@ -93,10 +93,10 @@ class Aider(Preset):
             return super()._plan(view, budget, meter, committed=committed, asked=asked)
         room = min(self.map_tokens, budget.limit // _MAP_SHARE)
         plan = super()._plan(view, budget.with_limit(budget.limit - room), meter, committed=committed, asked=asked)
-        gone = [view.exchanges[index] for each in plan.drops for index in each.indexes]
+        gone = [view.exchanges[index] for dropped in plan.drops for index in dropped.indexes]
         free = room - meter.derived("", "notice")
         text = self.repo_map.for_exchanges(gone, free, meter.counter.text) if gone else ""
-        before = max((each.indexes.stop for each in plan.drops), default=0)
+        before = max((dropped.indexes.stop for dropped in plan.drops), default=0)
         return (
             replace(plan, inserts=(*plan.inserts, Insert(before=before, text=text, label="notice"))) if text else plan
         )

@@ -225,8 +225,8 @@ def largest_messages(layout: Layout, messages: int) -> int:
     """Return the most tokens of this many messages in a row, by recorded bytes: it never shrinks as the log grows."""
     most = size = number = start = 0
     exchanges = layout.view.exchanges
-    for each in exchanges if messages else ():
-        size, number = size + each.size, number + each.messages
+    for exchange in exchanges if messages else ():
+        size, number = size + exchange.size, number + exchange.messages
         while number - exchanges[start].messages >= messages:
             size, number = size - exchanges[start].size, number - exchanges[start].messages
             start += 1

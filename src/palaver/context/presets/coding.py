@@ -81,11 +81,11 @@ _OWN_TOOLS = frozenset({"read", "bash", "grep", "glob", "websearch", "webfetch",
 def _clear_own(layout: Layout, cut: int) -> Layout:
     """Clear the outputs of the original's tools, and of other tools that declare what they read, write or run."""
 
-    def form(each: Layout, index: int) -> Form | None:
-        each.recorded(index)
-        calls = [block.content for block in each.view.exchanges[index].blocks()]
+    def form(state: Layout, index: int) -> Form | None:
+        state.recorded(index)
+        calls = [block.content for block in state.view.exchanges[index].blocks()]
         others = {call.name for call in calls if isinstance(call, ToolCallContent) and not _compactable(call)}
-        return cleared_form(each, index, exclude=others, words=cleared)
+        return cleared_form(state, index, exclude=others, words=cleared)
 
     return apply_to_old(layout, 0, cut, form)
 
@@ -136,7 +136,7 @@ def _newest_output_tokens(layout: Layout, tokens: int) -> int:
     """Return the first index of the newest exchanges whose outputs have at most `tokens` together, by recorded bytes."""
     left, index = tokens * layout.meter.recorded_per_unit, layout.end
     while index > 0:
-        left -= sum(each.size for each in layout.view.exchanges[index - 1].results)
+        left -= sum(result.size for result in layout.view.exchanges[index - 1].results)
         if left < 0:
             break
         index -= 1
