@@ -6,7 +6,6 @@ import json
 import sys
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
@@ -129,18 +128,9 @@ def _file(data: bytes, path: str) -> _Handler:
 
 
 async def _threaded(work: Callable[[], T], limiter: CapacityLimiter) -> T:
-    """Return what work returns, or raise what it raises; it runs in a thread that nobody waits for when the server ends."""
-    done: Future[T] = Future()
-
-    def settle() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - raised below
-            done.set_exception(error)
-
+    """Run work in a thread that nobody waits for when the program ends."""
     async with limiter:
-        await run_in_thread(settle)
-    return done.result(0)
+        return await run_in_thread(work)
 
 
 def _answering(function: Callable[..., Answer], source: Explored, limiter: CapacityLimiter) -> _Handler:

@@ -70,7 +70,7 @@ def _settle(done: Future[T], work: Callable[[], T]) -> None:
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """Run `work`, which must not raise, in a new daemon thread. If the caller is cancelled, the thread continues.
+    """Return what `work` returns, or raise what it raises, from a new daemon thread. If the caller is cancelled, the thread continues.
 
     anyio's worker threads would keep the interpreter from ending when a tool hangs.
     """
@@ -78,15 +78,15 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     done = anyio.Event()
     loop = current_token()
     variables = contextvars.copy_context()
-    box: list[T] = []
+    answer: Future[T] = Future()
 
     def run() -> None:
-        box.append(variables.run(work))
+        _settle(answer, partial(variables.run, work))
         _tell(loop, done.set)
 
     threading.Thread(target=run, name="palaver tool", daemon=True).start()
     await done.wait()
-    return box[0]
+    return answer.result(0)
 
 
 def hand_over(listener: Callable[[A], None]) -> Callable[[A], None]:
