@@ -99,7 +99,7 @@ class Quoted:
 
     @cached_property
     def _known(self) -> frozenset[int]:
-        """The hashes of all passages. The passages would take many times as much memory, and equal hashes are extremely rare."""
+        """The hashes of all passages. The passages would need many times as much memory, and equal hashes are extremely rare."""
         return frozenset(hash(passage) for text in self._said for _, passage in self._of(text))
 
 

@@ -68,7 +68,7 @@ class _Brought:
     """Content that was brought back or fetched again, and is still in requests, because no cut followed."""
 
     def __init__(self, holds: Callable[[str], bool]) -> None:
-        """Start empty. `holds` returns whether the view has an identifier, as a word or as content."""
+        """Start empty. `holds` returns whether the view contains an identifier, as a word or as content."""
         self.holds = holds
         self.tokens = 0
         self.back: set[str] = set()

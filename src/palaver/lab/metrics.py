@@ -194,7 +194,7 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_0
     Args:
         pairs: The numerator and denominator of each session.
         resamples: The number of resamplings.
-        seed: The seed of the resampling; equal seeds give equal intervals.
+        seed: The seed of the resampling; equal seeds lead to equal intervals.
 
     Returns:
         None if the sum of denominators is 0.

@@ -13,7 +13,7 @@ a search finds something else       2, search and the step    the hits, and the 
 ==================================  ========================  ==========================================================
 
 Source: omitting an item costs as much as fetching it again: its tokens and the request (caching with item sizes and prices:
-Young, "On-Line File Caching", Algorithmica 33, 2002). Agents do take more steps when content is missing: 13 to 15 % more after
+Young, "On-Line File Caching", Algorithmica 33, 2002). Agents need more steps when content is missing: 13 to 15 % more after
 summaries (arXiv 2508.21433).
 """
 

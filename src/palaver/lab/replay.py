@@ -82,7 +82,7 @@ class ReplayStep:
         composed: The composition of that view; None if the content that must be sent is larger than the budget.
         cut: Whether the view was committed.
         summary: Tokens of the summaries that a model would have written for it.
-        planning: Seconds that the policy took.
+        planning: The policy's time in seconds.
     """
 
     call: RecordedCall

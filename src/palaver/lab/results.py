@@ -37,7 +37,7 @@ class _Row:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` gave.
+        """Read the result of `to_dict`.
 
         Raises:
             ValidationError: An attribute is missing, or has a value of another type.
@@ -130,7 +130,7 @@ class CallRow(_Row):
         evidence_cost: The cost of recalls if every reference that is not shown as content had to be recalled.
         humans: The human's messages before the call.
         humans_kept: The number of them that are in the view, quoted in a record, or listed there by handle.
-        planning: Seconds that the policy took.
+        planning: The policy's time in seconds.
         infeasible: The tokens that must be sent if they exceed the budget, or else 0. Such a call is counted as if the view that the policy
             started from had been sent.
         checked: Whether the view was checked against all laws.
@@ -225,7 +225,7 @@ class ReplayRow(_Row):
         referring: Calls with references.
         humans: The human's messages before each call, summed over calls.
         humans_kept: Those in the view, quoted in a record, or listed there by handle.
-        planning: Seconds that the policy took, summed over calls.
+        planning: The policy's time in seconds, summed over calls.
         checked: Views that were checked against all laws.
         broken: Laws that they broke.
         violations: The first few broken laws, as text.
@@ -373,7 +373,7 @@ class LabRun(_Row):
     Attributes:
         key: A digest of everything below that changes a figure.
         sources: The files and folders that were named.
-        policies: The policies, in the given order.
+        policies: The policies, in the caller's order.
         stand_ins: The replacements for a model's summaries: `fold`, `recorded`, `empty`, `oracle`.
         model: The model whose tokens, prices and window count.
         window: Its window in tokens, or None for its own.

@@ -236,7 +236,7 @@ def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
 
 
 def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[LabProgress], None] | None) -> list[DoneFile]:
-    """Replay all files, the largest first, and return their results in the given order."""
+    """Replay all files, the largest first, and return their results in the order of the files."""
     sizes = {path: path.stat().st_size for path in files}
     found: dict[Path, DoneFile] = {}
     with closing(_each(sorted(files, key=lambda path: (-sizes[path], path)), asked)) as results:

@@ -137,7 +137,7 @@ def _score(run: LabRun, pairs: Sequence[Pair]) -> Score:
 def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
     if found is None:
         return Score(value=None)
-    if sessions < _SOME or not run.resamples:  # resampling a single session gives no information
+    if sessions < _SOME or not run.resamples:  # nothing can be learned from resampling a single session
         return Score(value=found.value)
     return Score(value=found.value, low=found.low, high=found.high)
 

@@ -45,10 +45,10 @@ def shown(settings: Settings, session: str, call: int, *, redactor: Redactor | N
     """Yield a call of a session, replayed under the first policy and the first stand-in that are named; its store is open inside the block.
 
     Args:
-        settings: What was asked; the files must hold the session.
+        settings: The settings; the session must be in the files.
         session: The session's key, or the first digits of it.
         call: The number of the call.
-        redactor: What takes secrets out of the session first; None to keep them.
+        redactor: Removes secrets from the session first; None to keep them.
 
     Raises:
         NotFound: There is no such session in the files, or no such call in it.

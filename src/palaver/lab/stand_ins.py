@@ -23,7 +23,7 @@ from palaver.tokens import Budget
 from palaver.view import Insert, Plan, View
 
 ORACLE = "oracle"
-"""The stand-in that knows the future."""
+"""The stand-in made from later calls, which no model can know."""
 
 STAND_INS = ("fold", "recorded", "empty", ORACLE)
 _CHARGED = frozenset({"recorded", ORACLE})
@@ -40,7 +40,7 @@ class StandIn(Policy):
     def __init__(self, policy: Policy, kind: str, trace: RecordedDialog, things: Things) -> None:
         """Wrap a policy."""
         super().__init__()
-        self.name = policy.name  # type: ignore[misc]  # the name of the policy that it stands in for
+        self.name = policy.name  # type: ignore[misc]  # the name of the wrapped policy
         self.complete = policy.complete  # type: ignore[misc]
         self.written = 0
         self._call = 0

@@ -1,4 +1,4 @@
-"""Everything that a store in memory holds, the lock before it, and what is needed to undo a transaction."""
+"""Everything in a store in memory, the lock around it, and what is needed to undo a transaction."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class DialogContents:
 
 
 class Contents:
-    """What a store in memory holds, and what may be done to it inside an erasure. Whoever asks for anything is inside `using` or `transaction`.
+    """The contents of a store in memory, and the operations on them inside an erasure. Every caller is inside `using` or `transaction`.
 
     Attributes:
         logs: The dialogs, in the order in which they were created.

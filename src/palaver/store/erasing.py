@@ -175,7 +175,7 @@ class Erasing(Store, Protocol):
         """Remove what was deleted from the storage, and return what is still pending, in words.
 
         Args:
-            thorough: Whether to write the storage anew where that is what it takes; it costs as much as the store is large.
+            thorough: Whether to write the storage anew where bytes would stay otherwise; the cost depends on the size of the store.
         """
         ...
 
@@ -262,7 +262,7 @@ def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> S
     Args:
         store: The store.
         older_than: As for `sweepable`.
-        thorough: Whether the storage is written anew, where that is what gives the room back.
+        thorough: Whether to write the storage anew where only that frees its space.
 
     Raises:
         InvalidInput: The age is too small.

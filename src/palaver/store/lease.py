@@ -1,7 +1,7 @@
 """Leases: one process at a time does something, and another takes over when it dies.
 
 Nothing that palaver writes needs a lease: sequence numbers decide between writers. A lease is for work that should not be done twice at once:
-answering a user, calling a tool that charges. It ends by itself. Whoever takes it over gets a larger *token*; `renew` inside a transaction
+answering a user, calling a tool that charges. It ends by itself. The next holder gets a larger *token*; `renew` inside a transaction
 refuses the writes of a holder that slept through its end (M. Kleppmann, "How to do distributed locking", 2016)::
 
     lease = acquire(store, "answers:4711", holder="worker 3", seconds=30)
@@ -27,7 +27,7 @@ class Lease:
 
     Attributes:
         name: What it is for.
-        holder: Who has it: a host and process, a worker's name; empty when it was released.
+        holder: Its owner: a host and process, a worker's name; empty after its release.
         token: Larger than every earlier one of this name; 0 when nobody ever had it.
         until: When it ends, by the store's clock, in seconds since 1970-01-01 UTC.
     """
@@ -57,11 +57,11 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
     Args:
         store: The store.
         name: What it is for.
-        holder: Who takes it; not empty.
+        holder: The new owner; not empty.
         seconds: For how long, unless it is renewed.
 
     Raises:
-        Conflict: Someone has it; also the same holder, who renews what he has.
+        Conflict: It has a holder, the same one included: a holder renews its lease.
         InvalidInput: The holder is empty, or the time is not a positive number.
     """
     if not holder or not 0 < seconds < inf:
@@ -78,10 +78,10 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
 def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
     """Keep a lease for so many seconds from now; at the beginning of a transaction, this protects the writes of the block.
 
-    A lease that has ended can be renewed as long as nobody has taken it over.
+    A lease that has ended can be renewed as long as nobody acquired it since.
 
     Raises:
-        Conflict: It was taken over, or released.
+        Conflict: Another holder acquired it, or it was released.
     """
 
     def change(found: Lease, now: float) -> Lease:
@@ -93,7 +93,7 @@ def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
 
 
 def release(store: Leasing, lease: Lease) -> None:
-    """Release a lease, so that nobody waits for its end; one that was taken over is left alone."""
+    """Release a lease, so that nobody waits for its end; another holder's lease stays."""
 
     def change(found: Lease, _now: float) -> Lease:
         return replace(found, holder="", until=0.0) if found.token == lease.token else found

@@ -35,7 +35,7 @@ class MemoryStore:
     """A store that lives as long as the process.
 
     Attributes:
-        contents: Everything it holds.
+        contents: Everything in it.
     """
 
     durability = Durability.MEMORY
@@ -157,7 +157,7 @@ class MemoryStore:
             return self._add(log, made, [bytes(one.body) for one in drafts])
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Append an entry that may stand beside a turn."""
+        """Append an entry outside the turn."""
         check_drafts((draft,))
         with self.contents.using():
             log = self.contents.log(dialog_id)
@@ -295,7 +295,7 @@ class MemoryStore:
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the entries that hold all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
+        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
         wanted = text.words(query)
         with self.contents.using():
             if session_id is not None:

@@ -123,7 +123,7 @@ class Store(Reader, Protocol):
     - Several threads may use one store. Several processes may open a shared store at once.
     - A store used in a child after fork() opens new connections and leaves the parent's alone.
     - An unknown session, dialog, handle or payload raises `NotFound`, an erased one `Erased`, when the method is called.
-    - An iterator gives what was there at the call. Writing meanwhile is allowed and does not disturb it.
+    - An iterator yields the state at the call. Writing meanwhile is allowed and does not disturb it.
     - Metadata is JSON and comes back equal and read-only. A text that UTF-8 cannot encode raises `InvalidInput`.
     - After `close()` every method raises `StoreError` with the reason `closed`. Closing twice is allowed.
 
@@ -212,7 +212,7 @@ class Store(Reader, Protocol):
         Raises:
             NotFound: The session, the parent, or an ancestor named in the ranges is not there or not in this session.
             InvalidInput: The id is not 32 lower-case hexadecimal digits ending in the last four of the session's id; or it, or its first 12
-                digits, are taken in this session; or a range is outside of what the ancestor holds.
+                digits, exist in this session; or a range is outside the ancestor's entries.
         """
         ...
 
@@ -244,10 +244,10 @@ class Store(Reader, Protocol):
         ...
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Append an entry that may stand beside a turn. It takes the next number and does not move the turn head.
+        """Append an entry outside the turn. It gets the next number and does not move the turn head.
 
         Raises:
-            InvalidInput: The entry may not stand beside a turn, or what it needs does not hold any more.
+            InvalidInput: The entry belongs inside a turn, or what it requires is no longer so.
         """
         ...
 
@@ -256,7 +256,7 @@ class Store(Reader, Protocol):
     ) -> Iterator[Header]:
         """Return the headers of own entries of some kinds, newest first, from `start` (inclusive) to `stop` (exclusive; None: all).
 
-        It costs what it returns, whatever else the dialog holds.
+        The cost depends on what it returns, not on the size of the dialog.
 
         Raises:
             InvalidInput: The kind is `message` or `call_started`: most entries are, and no index lists them.
@@ -318,13 +318,13 @@ class Store(Reader, Protocol):
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the indexed entries that hold all words of `query`, newest first, in sessions that are not in the trash.
+        """Return the indexed entries with all words of `query`, newest first, in sessions that are not in the trash.
 
-        A word is what stands between blanks and has a letter, a digit or a pictograph. It matches as it stands, ignoring case; no character
-        is an operator. A hit holds every word. An entry that holds every word delimited, not inside a longer run of letters and digits, is a
+        A word is a piece between blanks that has a letter, a digit or a pictograph. It matches as it is written, ignoring case; no character
+        is an operator. A hit contains every word. An entry that contains every word delimited, not inside a longer run of letters and digits, is a
         hit (`palaver.store.text`). A query without a word finds nothing. The cost depends on `limit`, not on how many entries match.
 
-        With `ranked`, an entry is a hit when it holds any of the words or "quoted phrases", or a longer word that begins with one. Those with
+        With `ranked`, an entry is a hit when it contains any of the words or "quoted phrases", or a longer word that begins with one. Those with
         more of them come first, then those with rarer ones, then newer ones. Of a frequent word only the newest entries are ranked.
         """
         ...
@@ -342,7 +342,7 @@ class Store(Reader, Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the store holds."""
+        """Release connections and files."""
         ...
 
 

@@ -71,7 +71,7 @@ def metadata_text(metadata: Mapping[str, object]) -> str:
     """Return metadata as JSON text, ASCII only, so that every string survives.
 
     Raises:
-        InvalidInput: It holds something that JSON cannot.
+        InvalidInput: It contains something that is not JSON.
     """
     try:
         return json.dumps(dict(metadata), default=_plain, allow_nan=False, separators=(",", ":"))
@@ -103,10 +103,10 @@ def stored_json(text: str, kind: type[Json], what: str) -> Json:
 
 
 def checked(record: Record) -> Record:
-    """Return a record whose texts every store can hold and whose metadata is frozen and shared with nobody.
+    """Return a record whose texts every store can keep and whose metadata is frozen and shared with nobody.
 
     Raises:
-        InvalidInput: A text holds a lone surrogate, a time is not a number, or the metadata is not a JSON object.
+        InvalidInput: A text has a lone surrogate, a time is not a number, or the metadata is not a JSON object.
     """
     for field in fields(record):
         _check_value(field.name, getattr(record, field.name))
@@ -128,10 +128,10 @@ def _check_value(name: str, value: object) -> None:
 
 
 def check_drafts(drafts: Sequence[Draft]) -> None:
-    """Refuse drafts that no store can hold.
+    """Refuse drafts that a store cannot keep.
 
     Raises:
-        InvalidInput: A text holds a lone surrogate, or a time is not a number.
+        InvalidInput: A text has a lone surrogate, or a time is not a number.
     """
     for one in drafts:
         plain = one.kind.isascii() and one.role.isascii() and one.response.isascii()
@@ -145,7 +145,7 @@ def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_he
 
     Raises:
         Conflict: The turn head is another one.
-        InvalidInput: An entry may not stand there.
+        InvalidInput: An entry may not come there.
     """
     if last.turn_head != turn_head:
         raise Conflict(dialog_id, turn_head, last.turn_head)
@@ -230,12 +230,12 @@ def check_node(
     Args:
         node: The node.
         parent: The ranges of its parent; None without a parent.
-        length: Returns how many own entries a dialog of the same session holds, None when the session has no such dialog.
+        length: Returns how many own entries a dialog of the same session has, None when the session has no such dialog.
         taken: Whether the session has a dialog with this id, or with its first digits.
 
     Raises:
         NotFound: An ancestor named in the ranges is not in this session.
-        InvalidInput: The id is malformed or taken, or a range is outside of what its ancestor holds.
+        InvalidInput: The id is malformed or in use, or a range is outside its ancestor's entries.
     """
     if _DIALOG_ID.match(node.dialog_id) is None or node.dialog_id[-_SESSION_DIGITS:] != node.session_id[-4:]:
         raise InvalidInput(

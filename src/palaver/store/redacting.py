@@ -41,11 +41,11 @@ class RedactingStore:
         return self.inner.append(dialog_id, [self._clean(one) for one in drafts], turn_head)
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Append an entry without its secrets beside a turn."""
+        """Append an entry without its secrets outside the turn."""
         return self.inner.annotate(dialog_id, self._clean(draft))
 
     def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
-        """Write a session whose name, working folder and metadata hold no secrets."""
+        """Write a session without the secrets in its name, working folder and metadata."""
         clean = self._fields({"name": record.name, "workdir": record.workdir, "metadata": record.metadata})
         self.inner.create_session(replace(record, **clean), None if root is None else self._node(root))
 
@@ -54,7 +54,7 @@ class RedactingStore:
         return self.inner.update_session(session_id, **changes | self._fields(changes))
 
     def create_dialog(self, node: Node) -> Node:
-        """Write a node whose metadata holds no secrets."""
+        """Write a node without the secrets in its metadata."""
         return self.inner.create_dialog(self._node(node))
 
     def stored(self, entry: _Entry) -> _Entry:
@@ -68,7 +68,7 @@ class RedactingStore:
         return replace(node, **self._fields({"metadata": node.metadata}))
 
     def _fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those fields of a session that may hold secrets, without them; what is not of its type is refused by the store."""
+        """Return the fields of a session that may have secrets, without them. The store refuses values of other types."""
         texts = {name: fields[name] for name in ("name", "workdir") if isinstance(fields.get(name), str)}
         clean = {name: self.redactor.redact(text).text for name, text in texts.items()}
         if isinstance(fields.get("metadata"), Mapping):

@@ -1,10 +1,10 @@
 """How a search finds words in a text, the same in every store.
 
-- *Sound*: a hit holds every word of the query, ignoring case.
-- *Complete*: an entry is a hit when it holds every word delimited, not inside a longer run of letters and digits. Each character of a script
+- *Sound*: a hit contains every word of the query, ignoring case.
+- *Complete*: an entry is a hit when it contains every word delimited, not inside a longer run of letters and digits. Each character of a script
   that is written without spaces delimits itself.
 
-A word is what stands between blanks in the query; punctuation in it must match as it stands. A piece without a letter, digit or pictograph is
+A word is a piece between blanks of the query; punctuation in it must match exactly. A piece without a letter, digit or pictograph is
 not a word. An index that was made with other tokens answers wrongly: changing them needs a migration that drops it.
 """
 
@@ -25,7 +25,7 @@ SNIPPET_CHARACTERS = 160
 """About how long a snippet is, in characters."""
 
 OPEN, CLOSE = "\x02", "\x03"
-"""What stands around each match in a snippet."""
+"""The marks around each match in a snippet."""
 
 TOKEN_CHARACTERS = 64
 """Longer tokens are cut to this length in an index; the text itself decides afterwards."""
@@ -34,7 +34,7 @@ MOST_TERMS = 32
 """Of a longer query only the first terms narrow the search down; the text decides about the rest."""
 
 MOST_RANKED = 300
-"""Of the entries that hold one word, so many of the newest are ranked: about 0.1 s of work for a frequent word."""
+"""Of the entries with one word, so many of the newest are ranked: about 0.1 s of work for a frequent word."""
 
 COPIES = frozenset({"compaction", "branch_summary"})
 """The kinds of entries that say again what others said; ranked, the others come first."""
@@ -72,7 +72,7 @@ def words(query: str) -> tuple[str, ...]:
 
 
 def holds(folded: str, wanted: Sequence[str]) -> bool:
-    """Return whether a folded text holds every word."""
+    """Return whether a folded text contains every word."""
     return all(word in folded for word in wanted)
 
 
@@ -95,7 +95,7 @@ def sought(query: str) -> tuple[str, ...]:
 
 
 def begun(said: str, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return which words and phrases a text holds, beginning where a token does, or a part of an identifier."""
+    """Return the words and phrases in a text that begin where a token does, or a part of an identifier."""
     folded = said.casefold()
 
     def there(one: str) -> bool:
@@ -114,11 +114,11 @@ def _beginning(word: str) -> re.Pattern[str]:
 
 
 def ranked(query: str, newest: Callable[[str], Iterable[tuple[int, str, str, T]]]) -> Iterator[T]:
-    """Yield what holds any word or phrase of a query, best first: originals, then more words, then rarer ones, then newer.
+    """Yield what has any word or phrase of a query, best first: originals, then more words, then rarer ones, then newer.
 
     Args:
         query: The query.
-        newest: Returns for one of them what may hold it, newest first: its number in the index, its kind, its text, and what to yield.
+        newest: Returns the candidates for one of them, newest first: its number in the index, its kind, its text, and what to yield.
     """
     wanted = sought(query)
     found: dict[int, tuple[tuple[str, ...], bool, T]] = {}
@@ -173,7 +173,7 @@ def _term(token: str) -> tuple[str, tuple[str, ...]]:
 def snippet(text: str, wanted: Sequence[str]) -> str:
     """Return the composed text around the first match on one line, with U+0002 before and U+0003 after each match.
 
-    A match inside a longer word is marked only when the word never stands by itself. Control characters of the text are shown as blanks, so
+    A match inside a longer word is marked only when the word never occurs by itself. Control characters of the text are shown as blanks, so
     that no text can forge a mark.
     """
     folded = text.casefold()
@@ -199,7 +199,7 @@ def delimited(word: str) -> str:
 
 
 def _pattern(folded: str, wanted: Sequence[str]) -> re.Pattern[str]:
-    """Return what finds the words: each delimited where it stands so anywhere, else inside longer runs too."""
+    """Return a pattern for the words: each delimited where it occurs so anywhere, else inside longer runs, too."""
     longest = sorted(wanted, key=len, reverse=True)
     found = (delimited(word) if re.search(delimited(word), folded) else re.escape(word) for word in longest)
     return re.compile("|".join(found))

@@ -29,7 +29,7 @@ def title(store: Store, record: SessionRecord) -> str:
 
 
 def own_title(store: Store, record: SessionRecord) -> str:
-    """Return the name that a session was given; nothing where an import named it after its file."""
+    """Return the name that somebody chose for a session; empty where an import named it after its file."""
     stems = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
     stem, _, number = record.name.rpartition(" ")  # of several conversations in a file, the later ones are numbered
     return "" if record.name in stems or (stem in stems and number.isdecimal()) else record.name

@@ -1,4 +1,4 @@
-"""Verifying a store: derive every figure it keeps from what it gives back, in constant memory, and report what differs.
+"""Verifying a store: derive every figure it keeps from the entries it returns, in constant memory, and report what differs.
 
 A header follows from its entry's body and the header before it, a payload's id from its bytes, a fork's count from its ranges. A store adds
 what only it can look at, its rows and its index, by a method `faults`. Nothing is changed.
@@ -210,7 +210,7 @@ def _place_in_tree(store: Store, node: Node, known: Collection[DialogId], held: 
         store: The store.
         node: The dialog.
         known: The dialogs of its session.
-        held: How many messages each range holds that was looked at already: the forks of a chain share most of theirs.
+        held: The number of messages of each range that was counted already: the forks of a chain share most of their ranges.
     """
     place = node.dialog_id[:SHORT_DIGITS]
     if node.parent_id is not None and node.parent_id not in known:

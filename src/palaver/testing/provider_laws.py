@@ -11,7 +11,7 @@ Subclass it to check a provider::
         def questions(self) -> Iterable[Question]:
             return [Question("hello"), Question("list the files", tools=(LS,))]
 
-Each question is asked without and with streaming; the server or script should give the same answer both times.
+Each question is asked without and with streaming; the server or script should answer the same both times.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         dialogs=len(chosen),
         total=total,
         reachable=total - sum(len(span) for node in chosen for span in broken[node.dialog_id]),
-        findings=tuple(dict.fromkeys(findings)),  # forks share entries: a fault shows in every dialog that holds it
+        findings=tuple(dict.fromkeys(findings)),  # forks share entries: a fault shows in every dialog that has it
         valid=valid,
     )
 
@@ -156,7 +156,7 @@ def _damaged(span: Span) -> Finding:
 
 
 def _touched(store: Store, node: Node, broken: Mapping[DialogId, Sequence[Span]]) -> bool:
-    """Return whether a dialog holds, itself or through its ancestors, a damaged entry: then it cannot be read."""
+    """Return whether a dialog or one of its ancestors has a damaged entry: then it cannot be read."""
     return any(any(clip([span], broken[span.dialog])) for span in held(store, node.dialog_id, None))
 
 
@@ -226,7 +226,7 @@ _OF_REASON = {
 
 
 def _of_view(store: Store, view: View) -> Iterator[Finding]:
-    """Find what is not in its place, and what the view leaves out because no provider takes it."""
+    """Find what is not in its place, and what the view leaves out because every provider refuses it."""
     made: set[str] = set()
     for exchange in view.exchanges:
         for block in exchange.blocks():

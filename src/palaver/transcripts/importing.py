@@ -46,7 +46,7 @@ class Imported:
         messages: The number of messages, with the fragments of a response merged. Those that a rewritten file repeats count once.
         main: The dialog to continue with.
         outcome: `new`, `grown`, `unchanged` or `rewritten`.
-        part: Whether the file is that of a sub-agent, and what it holds joined the session that it belongs to.
+        part: Whether the file is that of a sub-agent, and its content joined the session that it belongs to.
         losses: Content that could not be imported completely, or was repaired, each with its place.
     """
 
@@ -134,7 +134,7 @@ class Importer:
     """Imports files into a store.
 
     Importing the same file again changes nothing, and a grown file adds its new records. If earlier records changed, a branch is created:
-    imported entries never change. A session that was rewound here goes on where it was rewound to. A new session stays in the trash until its
+    imported entries never change. A session that was rewound here continues where it was rewound to. A new session stays in the trash until its
     import is complete, and for good if another process imported the same conversation meanwhile. Additions to a known session are one transaction.
 
     Attributes:

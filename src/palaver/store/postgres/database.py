@@ -80,8 +80,8 @@ def _flushed(connection: Connection) -> Generator[Wait, Ready | int, None]:
             connection.pgconn.consume_input()
 
 
-# Texts from outside, as PostgreSQL can hold them: it has every character of Unicode but U+0000. That is stored as U+001A and `0`, and U+001A,
-# which ordinary texts do not hold, as U+001A and `1`. Every other text is stored as it is.
+# Texts from outside, as PostgreSQL can store them: it has every character of Unicode except U+0000. That is stored as U+001A and `0`, and U+001A,
+# which ordinary texts do not contain, as U+001A and `1`. Every other text is stored as it is.
 
 _ESCAPE = "\x1a"
 
@@ -129,7 +129,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
         connection.close()
 
     def disown(self, connections: list[Connection]) -> None:
-        """Put nothing in the place of inherited sockets: the parent's server hears nothing of it, not even at the end of this process."""
+        """Replace inherited sockets by nothing, so that the parent's server receives nothing from this process, not even at its end."""
         nothing = os.open(os.devnull, os.O_RDWR)
         for connection in connections:
             with suppress(psycopg.Error, OSError):  # closed already
@@ -212,7 +212,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
     # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
 
     def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
-        """Return the condition for a query that has words: arrays of tokens that a text must hold.
+        """Return the condition for a query that has words: arrays of tokens that a text must contain.
 
         An index of arrays knows whole tokens only; what tokens begin with is looked for in each row, newest first.
         """
@@ -235,7 +235,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
         return " AND ".join(conditions), values
 
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
-        """Write the tables anew, so that the server's files hold no row that was deleted; or only let its room be used again.
+        """Write the tables anew, so that no deleted row stays in the server's files; or only let its space be used again.
 
         `VACUUM` alone leaves the bytes of a dead row in its page until something else is written there; only `VACUUM FULL` writes the tables
         anew (https://www.postgresql.org/docs/current/sql-vacuum.html). It waits for every reader, keeps everybody out meanwhile, and needs as
@@ -262,14 +262,14 @@ WAIT_SECONDS = 5.0
 """How long a call waits for other writers, for a connection, or for a server that went away."""
 
 CONNECTIONS = 16
-"""The most connections of one store at once; a server allows 100 to all its clients unless it is told otherwise."""
+"""The most connections of one store at once; by default, a server allows all its clients 100 together."""
 
 
 class PostgresStore(SqlStore):
     """A store in one schema of a PostgreSQL database, for any number of threads, processes and machines.
 
     Durability `FULL` means that the server has flushed its log before a write returns; `NORMAL` does not wait for that: a write then survives
-    the death of this process, and the newest may be missing after that of the server or its machine. A pooler in transaction mode may stand in
+    the death of this process, and the newest may be missing after that of the server or its machine. A pooler in transaction mode may be in
     between.
 
     The server keeps what was deleted in its files until `VACUUM FULL` has written them anew (`scrub`), and longer in its write-ahead log and
@@ -301,7 +301,7 @@ class PostgresStore(SqlStore):
 
         Raises:
             MissingFile: There is no such schema, and `create` is False.
-            InvalidInput: The address is malformed, the schema holds something else, or the server cannot keep what is asked for.
+            InvalidInput: The address is malformed, the schema contains something else, or the server cannot keep what is asked for.
             StoreError: A later palaver wrote it (`too_new`), it cannot be written (`read_only`), or no server answers (`unavailable`).
         """
         if durability is Durability.MEMORY:

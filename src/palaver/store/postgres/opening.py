@@ -36,7 +36,7 @@ class Address:
     """Where a store lies.
 
     Attributes:
-        url: As `open_store` takes it, with the password if one was given.
+        url: As for `open_store`, with the password if there is one.
         conninfo: What libpq gets.
         schema: The schema.
         place: For people: without a password.
@@ -92,7 +92,7 @@ STATEMENT_SECONDS = 60.0
 """How long a single statement of a transaction may take; none of a sound store comes near."""
 
 _ABANDONED_SECONDS = 300.0
-"""How long the server waits for the next statement of a transaction before it gives the client up, with its locks."""
+"""How long the server waits for the next statement of a transaction before it closes the connection and frees its locks."""
 
 # A connection whose other side is gone is noticed within about 25 seconds; what an address says itself wins.
 _PARAMETERS: dict[str, str | int] = {
@@ -122,7 +122,7 @@ class PostgresOpener:
     """How the connections of one store are opened.
 
     A connection has no settings of its own: each transaction sets what it needs for itself, and statements name the schema. So a pooler that
-    lends another connection for every transaction can stand between the store and its server.
+    lends another connection for every transaction can be between the store and its server.
 
     Attributes:
         where: The address.
@@ -212,7 +212,7 @@ class PostgresOpener:
                 f"The server of {place} never flushes its disk (fsync is {fsync}): it cannot promise full durability.",
                 hint="Switch fsync on, or ask for the durability normal.",
             )
-        if self._durability is Durability.FULL and commit == "off":  # more than on (remote_apply) is not taken back
+        if self._durability is Durability.FULL and commit == "off":  # more than on (remote_apply) is not lowered
             self.settings["synchronous_commit"] = "on"
 
     def _format(self, connection: Connection) -> int | None:
@@ -262,7 +262,7 @@ def _migrate(connection: Connection, migration: Migration) -> None:
 
 
 def _counts(connection: Connection) -> dict[str, int]:
-    """Count the rows of each table that holds what cannot be made again."""
+    """Count the rows of each table whose content cannot be derived again."""
     counts: dict[str, int] = {}
     for name in KEPT:
         there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()

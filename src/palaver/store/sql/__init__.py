@@ -1,1 +1,1 @@
-"""The store over an SQL database: what SQLite and PostgreSQL have in common. Each gives its connections, its schema, and a few statements."""
+"""The store over an SQL database: what SQLite and PostgreSQL have in common. Each has its own connections, schema, and a few statements."""

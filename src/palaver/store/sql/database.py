@@ -1,4 +1,4 @@
-"""A database behind a store: its connections, lent to one thread at a time, and the transactions on them."""
+"""The database of a store: its connections, lent to one thread at a time, and the transactions on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreDamaged, 
 from palaver.store.records import closed
 
 Row: TypeAlias = tuple[Any, ...]
-"""A row; what each column holds is known where its statement is used."""
+"""A row; the user of its statement knows the columns."""
 
 Connection = TypeVar("Connection")
 
@@ -206,7 +206,7 @@ class DatabaseOf(ABC, Generic[Connection]):
             if idle is not None:
                 self._forget(idle)
             made = self.connect()
-        except BaseException:  # an interrupt, too, gives the place back
+        except BaseException:  # an interrupt, too, frees the place
             with self._state:
                 self._lent -= 1
                 self._state.notify()

@@ -1,4 +1,4 @@
-"""The full-text index, as rows: brought up to date behind a watermark, and asked."""
+"""The full-text index, as rows: updated from a watermark on, and searched."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
 def search(
     db: Database, query: str, session_id: SessionId | None, limit: int, *, ranked: bool = False
 ) -> Iterator[Hit]:
-    """Return the entries that hold all words of a query, newest first; ranked, those that hold any, best first."""
+    """Return the entries with all words of a query, newest first; ranked, those with any, best first."""
     with db.reading() as rows:
         only = None if session_id is None else session_no(rows, session_id)
     wanted = text.sought(query) if ranked else text.words(query)
@@ -111,7 +111,7 @@ def search(
 
 
 def _candidates(db: Database, query: str, session: int | None, *, begun: bool = False) -> Iterator[Row]:
-    """Return what the index knows of, newest first, a page at a time: most searches end within the first."""
+    """Return the indexed entries, newest first, a page at a time: most searches end within the first."""
     where, values = db.matching(query, session, begun=begun)
 
     def page(before: int) -> list[Row]:

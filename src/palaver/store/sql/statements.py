@@ -47,7 +47,7 @@ def statements(package: str, words: Mapping[str, str]) -> dict[str, str]:
 
     Args:
         package: The package whose folder `queries` has more statements.
-        words: What `{word}` stands for in this database.
+        words: The meaning of `{word}` in this database.
     """
     known = {**_HEADER, **words}
     found = {}
@@ -87,7 +87,7 @@ def check_format(place: str, found: int, newest: int, *, writable: bool) -> bool
 
 
 KEPT = ("sessions", "dialogs", "headers", "entries", "bodies", "blobs", "sources")
-"""Tables that hold what cannot be made again, those that a database has of them."""
+"""Tables whose content cannot be derived again, as far as a database has them."""
 
 
 def require_kept(migration: Migration, before: Mapping[str, int], after: Mapping[str, int]) -> None:

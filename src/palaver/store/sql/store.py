@@ -154,7 +154,7 @@ class SqlStore:
         )
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Append an entry that may stand beside a turn."""
+        """Append an entry outside the turn."""
         check_drafts((draft,))
         return self._write(dialog_id, [draft.body], lambda last: (next_header(draft, last, turn=False),))[0]
 
@@ -284,7 +284,7 @@ class SqlStore:
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the entries that hold all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
+        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
         return tuple(search.search(self._db, query, session_id, limit, ranked=ranked))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
@@ -357,5 +357,5 @@ class SqlStore:
         return tuple(NotedFile(*row) for row in found)
 
     def close(self) -> None:
-        """Release what the store holds."""
+        """Release connections and files."""
         self._db.close()

@@ -1,4 +1,4 @@
-"""What only the rows can be asked: rows that belong to nothing, headers that do not match their checksum, and what the index holds."""
+"""Checks on the rows themselves: orphaned rows, headers that do not match their checksum, and the texts of the index."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
 
 
 def _indexed(rows: Rows, numbers: dict[str, int], entry: Row, extract: Callable[[str, bytes], str] | None) -> str:
-    """Say how the text in the index differs from what the entry says; empty when it does not, or nobody can tell."""
+    """Return how the text in the index differs from the entry's; empty when it does not, or the entry cannot be read."""
     seq, body, kind, _digest = entry
     row = rows.one("text_get", **numbers, seq=seq)
     try:

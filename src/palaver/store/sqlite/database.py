@@ -114,7 +114,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
                 _ABANDONED.append(connection)
 
     def reusable(self, connection: apsw.Connection) -> bool:
-        """Return whether no statement stands in its middle, as one does that an error's traceback holds."""
+        """Return whether every statement has ended; one that an error's traceback refers to may not have."""
         return connection.txn_state() == apsw.SQLITE_TXN_NONE
 
     def usable(self, connection: apsw.Connection) -> bool:
@@ -163,7 +163,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
             raise busy(self._opener.path, self.wait)
         try:
             connection.execute("BEGIN IMMEDIATE")
-        except BaseException:  # an interrupt, too, gives the turn back
+        except BaseException:  # an interrupt, too, frees the turn
             self._writer.release()
             raise
 
@@ -191,7 +191,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
     # --- what only SQLite can be asked ------------------------------------------------------------------------------------------
 
     def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
-        """Return the FTS5 expression for a query that has words; every token is quoted, and none holds a quote."""
+        """Return the FTS5 expression for a query that has words; every token is quoted, and has no quote in it."""
         star = "*" if begun else ""
         found = [
             f'("{whole}"{star} OR "{" ".join(parts)}"{star})' if parts else f'"{whole}"{star}'
@@ -206,7 +206,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
         """Merge the index, write the file anew when asked, and empty the write-ahead log.
 
         Every connection overwrites what it deletes (`secure_delete`), so the file is clean without being written anew, but for remnants of rows
-        that were moved long ago. The log keeps old pages until it is carried over and emptied, which a reader that began earlier prevents.
+        that were moved long ago. The log keeps old pages until it is checkpointed and emptied, which a reader that began earlier prevents.
         """
         with self.writing() as rows:
             rows.run("tokens_optimize")
@@ -223,7 +223,7 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
                 if not self._writer.acquire(timeout=self.wait):
                     raise busy(self._opener.path, self.wait)
                 try:
-                    connection.execute("PRAGMA temp_store=FILE")  # it holds only what stays
+                    connection.execute("PRAGMA temp_store=FILE")  # it has only what stays
                     connection.execute("VACUUM")
                     connection.execute("PRAGMA temp_store=MEMORY")
                 finally:
@@ -300,7 +300,7 @@ class SqliteStore(SqlStore):
             raise InvalidInput("A SqliteStore lies in a file.", hint="MemoryStore() is the store in memory.")
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
-        self.path = Path(os.path.realpath(path))  # SQLite puts the side files beside the target of a link, too
+        self.path = Path(os.path.realpath(path))  # SQLite puts the side files next to the target of a link, too
         try:
             url = f"sqlite://{quote(str(self.path))}"
         except UnicodeEncodeError as error:

@@ -66,7 +66,9 @@ class SqliteOpener:
         self.wait = wait
         self.writable = writable
         pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
-        full = "ON" if durability is Durability.FULL else "OFF"  # macOS flushes the disk's cache only when told
+        full = (
+            "ON" if durability is Durability.FULL else "OFF"
+        )  # macOS flushes the disk's cache only with these pragmas
         pragmas |= {"fullfsync": full, "checkpoint_fullfsync": full}
         self._setup = "".join(f"PRAGMA {name}={value};" for name, value in pragmas.items())
 
@@ -89,7 +91,7 @@ class SqliteOpener:
             yield connection
         except BaseException as error:  # an interrupt, too, leaves no connection open
             number = connection.system_errno
-            with suppress(apsw.Error):  # a log that cannot be carried over now stays, and loses nothing
+            with suppress(apsw.Error):  # a log that cannot be checkpointed now stays, and nothing is lost
                 connection.close()
             if isinstance(error, apsw.Error):
                 raise fault(self.path, self.wait, error, number) from error
@@ -212,7 +214,7 @@ def flush_names(folder: Path) -> None:
 
 
 def _look(path: Path) -> os.stat_result:
-    """Return what is there; refuse what is not a file, or too short for a database; SQLite would take one byte for an empty one."""
+    """Return what is there; refuse what is not a file, or too short for a database; SQLite would read one byte as an empty database."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise InvalidInput(f"{path} is not a file.", hint="Name a file; it is made when it is missing.")
@@ -271,7 +273,7 @@ def _upgrade(opener: SqliteOpener, connection: apsw.Connection) -> None:
 
 
 def _use_wal(opener: SqliteOpener, connection: apsw.Connection) -> None:
-    """Switch to a write-ahead log; SQLite gives up at once when two processes do this to a new file, so repeat."""
+    """Switch to a write-ahead log; SQLite fails at once when two processes do this to a new file, so it is repeated."""
     deadline = monotonic() + opener.wait
     while True:
         try:
@@ -304,7 +306,7 @@ def _migrate(connection: apsw.Connection, migration: Migration) -> None:
 
 
 def _counts(connection: apsw.Connection) -> dict[str, int]:
-    """Count the rows of each table that holds what cannot be made again."""
+    """Count the rows of each table whose content cannot be derived again."""
     names = {str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     return {
         name: int(connection.execute(f'SELECT count(*) FROM "{name}"').get)  # noqa: S608 - one of ours

@@ -1,6 +1,6 @@
 """The laws of a store as a test suite, for any implementation: each sentence of `palaver.store.protocol` has a test.
 
-A backend opens its store and gives tests direct access to its data::
+A backend opens its store and lets tests read and damage its data::
 
     class TestMyStore(StoreLaws):
         @pytest.fixture

@@ -151,7 +151,7 @@ def needs(store: Store, capability: Capability) -> None:
 def forked(work: Callable[[], None]) -> int:
     """Run `work` in a forked child and return its wait status: 0 if it returned. Exceptions are printed."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
+        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork in a process with threads
         child = os.fork()
     if child == 0:
         try:

@@ -151,7 +151,7 @@ class EntryLaws(LawGroup):
     def test_latest_of_kind_comes_newest_first(self, begun: Begun) -> None:
         """The result equals a scan of all headers in the range for the requested kinds."""
         kinds = ["inbox", "message", "turn_started", "invocation", "custom", "pin", "turn_ended", "inbox"]
-        headers = begun.mark(*kinds * 3, *["invocation"] * 600)  # more of one kind than a page holds
+        headers = begun.mark(*kinds * 3, *["invocation"] * 600)  # more of one kind than a page has
         for start, stop in ((0, None), (2, 9), (9, 2), (-3, 20), (3, 10**30), (len(headers), None)):
             for wanted in ("inbox", "invocation", ["turn_started", "pin", "custom"], "none"):
                 named = {wanted} if isinstance(wanted, str) else set(wanted)

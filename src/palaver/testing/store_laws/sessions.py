@@ -102,7 +102,7 @@ class SessionLaws(LawGroup):
         assert ids(name="%") == ids(subject="") == []
 
     def test_pages_are_the_list(self, store: Store) -> None:
-        """Pages of any size give the list, newest activity first, for any times of entries and dialogs."""
+        """Pages of any size add up to the list, newest activity first, for any times of entries and dialogs."""
         chance = Random(7)  # noqa: S311 - times, no secrets
         dialogs: list[DialogId] = []
         for number in range(12):
