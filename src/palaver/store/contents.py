@@ -160,19 +160,19 @@ class Contents:
 
     def session(self, session_id: SessionId) -> SessionRecord:
         """Return a session."""
-        found = self.sessions.get(session_id)
-        if found is None:
+        record = self.sessions.get(session_id)
+        if record is None:
             self.refuse_gone("session", session_id)
             raise unknown("session", session_id)
-        return found
+        return record
 
     def log(self, dialog_id: DialogId) -> DialogContents:
         """Return a dialog."""
-        found = self.logs.get(dialog_id)
-        if found is None:
+        kept = self.logs.get(dialog_id)
+        if kept is None:
             self.refuse_gone("dialog", dialog_id)
             raise unknown("dialog", dialog_id)
-        return found
+        return kept
 
     def place(self, dialog_id: DialogId, seq: int) -> DialogContents:
         """Return the dialog of an entry."""
@@ -189,11 +189,11 @@ class Contents:
 
     def erased(self, thing: Thing, name: str) -> Gone | None:
         """Return when something was erased; of a dialog, the first digits of its id are enough."""
-        found = self.gone.get((thing, name))
-        if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
-            known = sorted(one for kind, one in self.gone if kind == thing and one.startswith(name))
-            found = self.gone[thing, known[0]] if known else None
-        return found
+        mark = self.gone.get((thing, name))
+        if mark is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
+            known = sorted(whole for kind, whole in self.gone if kind == thing and whole.startswith(name))
+            mark = self.gone[thing, known[0]] if known else None
+        return mark
 
     def refuse_gone(self, thing: Thing, name: str) -> None:
         """Raise `Erased` for what was erased."""
@@ -208,7 +208,7 @@ class Contents:
             for body in log.bodies:
                 left -= references(body)
         for source in self.sources.values():
-            left -= {one for one in (source.raw, source.index) if one is not None}
+            left -= {blob_id for blob_id in (source.raw, source.index) if blob_id is not None}
             if source.raw is not None:
                 left -= listed(self.blobs.get(source.raw, b""))
         return frozenset(left)
@@ -253,11 +253,11 @@ class Contents:
         """Overwrite entries, and set the sizes of all that follow."""
         log = self.log(dialog_id)
         bodies, texts = list(log.bodies), list(log.texts)
-        for one in placed:
-            self.place(dialog_id, one.seq)
-            bodies[one.seq] = bytes(one.body)
-            if one.seq < len(texts):
-                texts[one.seq] = (texts[one.seq][0], "")
+        for entry in placed:
+            self.place(dialog_id, entry.seq)
+            bodies[entry.seq] = bytes(entry.body)
+            if entry.seq < len(texts):
+                texts[entry.seq] = (texts[entry.seq][0], "")
         made = DialogContents(log.node, texts=texts)
         for header, body in zip(retotalled(log.headers, placed, 0), bodies, strict=True):
             made.add(header, body)
@@ -278,9 +278,9 @@ class Contents:
     def remove_session(self, session_id: SessionId) -> None:
         """Delete a session."""
         self.session(session_id)
-        for identity in [one.identity for one in self.sources.values() if one.session_id == session_id]:
+        for identity in [source.identity for source in self.sources.values() if source.session_id == session_id]:
             self.remove(self.sources, identity)
-        for key in [one for one in self.files if one[0] == session_id]:
+        for key in [place for place in self.files if place[0] == session_id]:
             self.remove(self.files, key)
         self.remove(self.sessions, session_id)
 

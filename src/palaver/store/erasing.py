@@ -209,16 +209,16 @@ def retotalled(headers: Sequence[Header], placed: Sequence[Placed], before: int)
         placed: What replaces entries.
         before: The length of all bodies before the first.
     """
-    bodies = {one.seq: one for one in placed}
+    bodies = {entry.seq: entry for entry in placed}
     total = before
     for header in headers:
-        one = bodies.get(header.seq)
-        size = header.size if one is None else len(one.body)
+        entry = bodies.get(header.seq)
+        size = header.size if entry is None else len(entry.body)
         total += size
-        if one is None:
+        if entry is None:
             yield header._replace(total=total)
         else:
-            yield header._replace(kind=one.kind, size=size, total=total, digest=body_digest(one.body))
+            yield header._replace(kind=entry.kind, size=size, total=total, digest=body_digest(entry.body))
 
 
 # --- sweeping ---------------------------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def sweepable(store: Store, *, older_than: float = DAY) -> tuple[Stray, ...]:
             f"A payload stored {older_than:g} seconds ago may be about to be named.",
             hint=f"The age is at least {LEAST_AGE:.0f} seconds, 1h.",
         )
-    return tuple(one for one in _erasing(store).strays() if one.age >= older_than)
+    return tuple(stray for stray in _erasing(store).strays() if stray.age >= older_than)
 
 
 def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> Swept:
@@ -268,14 +268,14 @@ def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> S
         InvalidInput: The age is too small.
         StoreError: The store does not erase.
     """
-    found, erasing = sweepable(store, older_than=older_than), _erasing(store)
+    strays, erasing = sweepable(store, older_than=older_than), _erasing(store)
     removed: list[Stray] = []
-    for start in range(0, len(found), _AT_A_TIME):
-        part = {one.blob_id: one for one in found[start : start + _AT_A_TIME]}
+    for start in range(0, len(strays), _AT_A_TIME):
+        part = {stray.blob_id: stray for stray in strays[start : start + _AT_A_TIME]}
         with erasing.erasing() as eraser:
             loose = eraser.unnamed(part)
             eraser.remove_blobs(loose)
-        removed += [part[one] for one in sorted(loose)]
+        removed += [part[blob_id] for blob_id in sorted(loose)]
     return Swept(removed=tuple(removed), pending=erasing.scrub(thorough=thorough) if removed else ())
 
 

@@ -101,10 +101,10 @@ def release(store: Leasing, lease: Lease) -> None:
     store.change_lease(lease.name, change)
 
 
-def _held(found: Lease) -> Conflict:
-    who = f"{found.holder!r} holds it" if found.holder else "nobody holds it any more"
+def _held(lease: Lease) -> Conflict:
+    who = f"{lease.holder!r} holds it" if lease.holder else "nobody holds it any more"
     return Conflict(
-        found.name,
-        why=f"The lease {found.name!r} is not ours: {who}, with token {found.token}.",
+        lease.name,
+        why=f"The lease {lease.name!r} is not ours: {who}, with token {lease.token}.",
         hint="Wait for its end and acquire it again.",
     )

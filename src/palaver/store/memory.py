@@ -85,26 +85,26 @@ class MemoryStore:
     ) -> Iterator[SessionRecord]:
         """Return sessions, newest activity first."""
         with self.contents.using():
-            found = [
-                one
-                for one in self.contents.sessions.values()
-                if (one.trashed_at is not None) == trashed
-                and tenant in (None, one.tenant)
-                and name in (None, one.name)
-                and subject in (None, one.subject)
+            listed = [
+                record
+                for record in self.contents.sessions.values()
+                if (record.trashed_at is not None) == trashed
+                and tenant in (None, record.tenant)
+                and name in (None, record.name)
+                and subject in (None, record.subject)
             ]
-        found.sort(key=lambda one: (one.updated_at, one.session_id), reverse=True)
+        listed.sort(key=lambda record: (record.updated_at, record.session_id), reverse=True)
         if after is not None:
             bound = (after.updated_at, after.session_id)
-            found = [one for one in found if (one.updated_at, one.session_id) < bound]
-        return iter(found if limit is None else found[: max(0, limit)])
+            listed = [record for record in listed if (record.updated_at, record.session_id) < bound]
+        return iter(listed if limit is None else listed[: max(0, limit)])
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
         """Return ids of sessions that begin with a prefix."""
         wanted = check_prefix(prefix)
         with self.contents.using():
-            found = [one.session_id for one in self.contents.sessions.values() if one.trashed_at is None]
-        return tuple(sorted(one for one in found if one.startswith(wanted))[: max(0, limit)])
+            ids = [record.session_id for record in self.contents.sessions.values() if record.trashed_at is None]
+        return tuple(sorted(session_id for session_id in ids if session_id.startswith(wanted))[: max(0, limit)])
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
@@ -138,13 +138,13 @@ class MemoryStore:
         check_dialog_prefix(prefix)
         with self.contents.using():
             nodes = [log.node for log in self.contents.logs_of(session_id)]
-            found = sorted(node.dialog_id for node in nodes if node.dialog_id.startswith(prefix))
-            if not found:
+            ids = sorted(node.dialog_id for node in nodes if node.dialog_id.startswith(prefix))
+            if not ids:
                 self.contents.refuse_gone("dialog", prefix)
                 raise unknown("dialog", prefix)
-        if len(found) > 1:
-            raise Ambiguous(prefix, found)
-        return found[0]
+        if len(ids) > 1:
+            raise Ambiguous(prefix, ids)
+        return ids[0]
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class MemoryStore:
         with self.contents.using():
             log = self.contents.log(dialog_id)
             made = appended(dialog_id, log.last, drafts, turn_head)
-            return self._add(log, made, [bytes(one.body) for one in drafts])
+            return self._add(log, made, [bytes(draft.body) for draft in drafts])
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Append an entry outside the turn."""
@@ -194,8 +194,8 @@ class MemoryStore:
     ) -> Iterator[Header]:
         """Return the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
         with self.contents.using():
-            found = self.contents.log(dialog_id).headers[max(0, start) : None if stop is None else max(0, stop)]
-        return iter(found[::-1] if reverse else found)
+            headers = self.contents.log(dialog_id).headers[max(0, start) : None if stop is None else max(0, stop)]
+        return iter(headers[::-1] if reverse else headers)
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
@@ -210,8 +210,8 @@ class MemoryStore:
         part = slice(max(0, start), None if stop is None else max(0, stop))
         with self.contents.using():
             log = self.contents.log(dialog_id)
-            found = zip(log.headers[part], log.bodies[part], strict=True)
-        return ((header.seq, body) for header, body in found if body_digest(body) == header.digest)
+            pairs = zip(log.headers[part], log.bodies[part], strict=True)
+        return ((header.seq, body) for header, body in pairs if body_digest(body) == header.digest)
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Return one body."""
@@ -233,10 +233,10 @@ class MemoryStore:
     def blob(self, blob_id: BlobId) -> bytes:
         """Return a payload."""
         with self.contents.using():
-            found = self.contents.blobs.get(blob_id)
-        if found is None:
+            data = self.contents.blobs.get(blob_id)
+        if data is None:
             raise unknown("blob", blob_id)
-        return found
+        return data
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Return whether a payload is stored."""
@@ -264,8 +264,8 @@ class MemoryStore:
         """Return the foreign conversations that a session came from, by identity."""
         with self.contents.using():
             self.contents.session(session_id)
-            found = [one for one in self.contents.sources.values() if one.session_id == session_id]
-        return tuple(sorted(found, key=lambda one: one.identity))
+            records = [record for record in self.contents.sources.values() if record.session_id == session_id]
+        return tuple(sorted(records, key=lambda record: record.identity))
 
     # --- search -----------------------------------------------------------------------------------------------------------------
 
@@ -306,14 +306,14 @@ class MemoryStore:
                 if self.contents.sessions[log.node.session_id].trashed_at is None
             ]
             texts = [(number, said, (log, seq)) for log in logs for seq, (number, said) in enumerate(log.texts)]
-            texts.sort(key=lambda one: -one[0])
+            texts.sort(key=lambda row: -row[0])
             if ranked:
                 wanted = text.sought(query)
                 keyed = [(number, log.headers[seq].kind, said, (log, seq)) for number, said, (log, seq) in texts]
-                found = text.ranked(query, lambda one: (each for each in keyed if text.begun(each[2], (one,))))
+                hits = text.ranked(query, lambda phrase: (row for row in keyed if text.begun(row[2], (phrase,))))
             else:
-                found = (where for _, said, where in texts if wanted and text.holds(said.casefold(), wanted))
-            return tuple(_hit(log, seq, log.texts[seq][1], wanted) for log, seq in islice(found, max(0, limit)))
+                hits = (where for _, said, where in texts if wanted and text.holds(said.casefold(), wanted))
+            return tuple(_hit(log, seq, log.texts[seq][1], wanted) for log, seq in islice(hits, max(0, limit)))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 
@@ -365,7 +365,10 @@ class MemoryStore:
         with self.contents.using():
             at, left = now(), self.contents.unnamed(self.contents.blobs)
             return iter(
-                [Stray(one, len(self.contents.blobs[one]), at - self.contents.put_at[one]) for one in sorted(left)]
+                [
+                    Stray(blob_id, len(self.contents.blobs[blob_id]), at - self.contents.put_at[blob_id])
+                    for blob_id in sorted(left)
+                ]
             )
 
     def note_file(self, session_id: SessionId, file: NotedFile) -> None:

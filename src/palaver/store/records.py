@@ -91,12 +91,12 @@ def stored_json(text: str, kind: type[Json], what: str) -> Json:
         StoreDamaged: It is not JSON of its kind.
     """
     try:
-        found = json.loads(text)
+        stored = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StoreDamaged(what, f"it cannot be read ({error})") from error
-    if not isinstance(found, kind):
-        raise StoreDamaged(what, f"it holds {type(found).__name__} instead of {kind.__name__}")
-    return found
+    if not isinstance(stored, kind):
+        raise StoreDamaged(what, f"it holds {type(stored).__name__} instead of {kind.__name__}")
+    return stored
 
 
 # --- checks of what is written ----------------------------------------------------------------------------------------------------
@@ -133,11 +133,11 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
     Raises:
         InvalidInput: A text has a lone surrogate, or a time is not a number.
     """
-    for one in drafts:
-        plain = one.kind.isascii() and one.role.isascii() and one.response.isascii()
-        if not plain or not isfinite(one.at):  # rare: an append pays for one glance
+    for draft in drafts:
+        plain = draft.kind.isascii() and draft.role.isascii() and draft.response.isascii()
+        if not plain or not isfinite(draft.at):  # rare: an append pays for one glance
             for name in ("kind", "role", "response", "at"):
-                _check_value(name, getattr(one, name))
+                _check_value(name, getattr(draft, name))
 
 
 def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
@@ -150,8 +150,8 @@ def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_he
     if last.turn_head != turn_head:
         raise Conflict(dialog_id, turn_head, last.turn_head)
     made = []
-    for one in drafts:
-        last = next_header(one, last)
+    for draft in drafts:
+        last = next_header(draft, last)
         made.append(last)
     return tuple(made)
 
@@ -184,10 +184,10 @@ def check_kinds(kinds: str | Collection[str]) -> frozenset[str]:
     Raises:
         InvalidInput: One of them is not listed.
     """
-    found = frozenset([kinds] if isinstance(kinds, str) else kinds)
-    if wrong := found & UNLISTED:
+    named = frozenset([kinds] if isinstance(kinds, str) else kinds)
+    if wrong := named & UNLISTED:
         raise InvalidInput(f"Entries of kind {', '.join(sorted(wrong))} are not listed by kind: read the headers.")
-    return found
+    return named
 
 
 def check_prefix(prefix: str) -> str:

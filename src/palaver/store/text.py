@@ -86,23 +86,23 @@ def tokens(text: str) -> list[str]:
 
 def sought(query: str) -> tuple[str, ...]:
     """Return the folded words and "quoted phrases" of a query, each once, in order."""
-    found = (
+    pieces = (
         " ".join(fold(phrase or word).split())
         for phrase, word in _SOUGHT.findall(query)
         if _TOKEN.search(phrase or word)
     )
-    return tuple(islice(dict.fromkeys(found), MOST_TERMS))
+    return tuple(islice(dict.fromkeys(pieces), MOST_TERMS))
 
 
 def begun(said: str, wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the words and phrases in a text that begin where a token does, or a part of an identifier."""
     folded = said.casefold()
 
-    def there(one: str) -> bool:
-        pattern = _beginning(one)
+    def there(phrase: str) -> bool:
+        pattern = _beginning(phrase)
         return bool(pattern.search(folded) or pattern.search(_HUMP.sub("\0", said).casefold()))
 
-    return tuple(one for one in wanted if (" " in one or one in folded) and there(one))
+    return tuple(phrase for phrase in wanted if (" " in phrase or phrase in folded) and there(phrase))
 
 
 @lru_cache(MOST_TERMS)
@@ -121,18 +121,18 @@ def ranked(query: str, newest: Callable[[str], Iterable[tuple[int, str, str, T]]
         newest: Returns the candidates for one of them, newest first: its number in the index, its kind, its text, and what to yield.
     """
     wanted = sought(query)
-    found: dict[int, tuple[tuple[str, ...], bool, T]] = {}
-    for one in wanted:
-        for number, kind, said, what in islice(newest(one), MOST_RANKED):
-            if number not in found:
-                found[number] = begun(said, wanted), kind not in COPIES, what
-    counts = Counter(one for held, _, _ in found.values() for one in held)
+    best: dict[int, tuple[tuple[str, ...], bool, T]] = {}
+    for phrase in wanted:
+        for number, kind, said, what in islice(newest(phrase), MOST_RANKED):
+            if number not in best:
+                best[number] = begun(said, wanted), kind not in COPIES, what
+    counts = Counter(phrase for held, _, _ in best.values() for phrase in held)
 
     def rank(number: int) -> tuple[bool, int, float, int]:
-        held, original, _ = found[number]
-        return original, len(held), sum(1 / counts[one] for one in held), number
+        held, original, _ = best[number]
+        return original, len(held), sum(1 / counts[phrase] for phrase in held), number
 
-    yield from (found[number][-1] for number in sorted(found, key=rank, reverse=True) if found[number][0])
+    yield from (best[number][-1] for number in sorted(best, key=rank, reverse=True) if best[number][0])
 
 
 # --- what an index keeps ----------------------------------------------------------------------------------------------------------
@@ -179,8 +179,8 @@ def snippet(text: str, wanted: Sequence[str]) -> str:
     folded = text.casefold()
     origins: Sequence[int] = range(len(text) + 1) if len(folded) == len(text) else _origins(text)
     pattern = _pattern(folded, wanted)
-    found = pattern.search(folded)
-    first, reach = found.span() if found else (0, 0)
+    match = pattern.search(folded)
+    first, reach = match.span() if match else (0, 0)
     start = max(0, first - SNIPPET_CHARACTERS // 4)
     stop = min(len(folded), max(start + SNIPPET_CHARACTERS, reach))
     pieces, done = [], origins[start]

@@ -42,6 +42,6 @@ def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
         if header.role == "user" and header.speaker in {"", "human"}:
             # read as JSON: the codec takes 40 ms to load
             said = json.loads(store.body(first.dialog, header.seq)).get("message") or {}
-            blocks = (one["content"] for one in said.get("contents", ()) if one.get("type") == "text")
+            blocks = (block["content"] for block in said.get("contents", ()) if block.get("type") == "text")
             if text := " ".join(" ".join(blocks).split()):
                 yield text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"

@@ -82,7 +82,7 @@ class Verification:
             yield from self._session(self.session_id)
             return
         if isinstance(store, _Inspectable):
-            yield from (Fault(*found) for found in store.faults(self.extract))
+            yield from (Fault(*fault) for fault in store.faults(self.extract))
         for trashed in (False, True):
             for record in store.sessions(trashed=trashed):
                 yield from _continued(record.session_id, self._session(record.session_id))
@@ -118,14 +118,14 @@ class Verification:
             last = last._replace(seq=header.seq - 1)
             while seq < header.seq:
                 seq, body = next(bodies, (stop, None))
-            found = body if seq == header.seq else None
+            own = body if seq == header.seq else None
             self.entries += 1
-            self.size += len(found or b"")
-            fault, last = self._judged(dialog_id, header, found, last)
+            self.size += len(own or b"")
+            fault, last = self._judged(dialog_id, header, own, last)
             if fault is not None:
                 yield fault
             latest = max(latest, header.at)
-            yield from self._media(dialog_id, header.seq, found)
+            yield from self._media(dialog_id, header.seq, own)
         yield from _lost(dialog_id, last.seq + 1, stop)
         if active < latest:
             what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
@@ -181,10 +181,10 @@ def verify_store(store: Store, session_id: SessionId | None = None, *, extract: 
     return Verification(store, session_id, extract)
 
 
-def _continued(place: str, found: Iterator[Fault]) -> Iterator[Fault]:
+def _continued(place: str, faults: Iterator[Fault]) -> Iterator[Fault]:
     """Return the faults, and one more when the store cannot be read further there; the rest is read all the same."""
     try:
-        yield from found
+        yield from faults
     except StoreDamaged as error:
         yield Fault(place, "unreadable", str(error))
 
@@ -229,9 +229,9 @@ def _place_in_tree(store: Store, node: Node, known: Collection[DialogId], held: 
             yield Fault(place, "wrong_ranges", what)
             return
         held[span] = _messages(store, span)
-    found = sum(held[span] for span in node.ranges)
-    if found != node.inherited:
-        what = f"It says that it shares {counted(node.inherited, 'message')}, and its ranges hold {found}."
+    inherited = sum(held[span] for span in node.ranges)
+    if inherited != node.inherited:
+        what = f"It says that it shares {counted(node.inherited, 'message')}, and its ranges hold {inherited}."
         yield Fault(place, "wrong_ranges", what)
 
 

@@ -121,7 +121,7 @@ def _names(text: str, place: Handle) -> bool:
     listed = [line for line in lines if line.startswith("(earlier messages of the user: recall ")]
     for line in listed or (lines[:1] if text.startswith("[Earlier") else []):
         printed = line.partition("recall ")[2].rstrip(")]").replace(", ", "; ")
-        if any(_is_in(place, each) for each in places(printed)):
+        if any(_is_in(place, printed_place) for printed_place in places(printed)):
             return True
     return False
 
@@ -267,7 +267,7 @@ def check_commits(log: Log, steps: Iterator[object], manager: Policy, budget: Bu
             view = views.view(log.store.last(log.dialog))
             assert meter.view(view).total == composed.after.total <= budget.limit, "the commit shows something else"
             assert compose(view, manager, budget, meter, committed=True).view is view, "a commit leaves something to do"
-            if any(each.reason in _FOLDS for each in composed.plan.drops):
+            if any(dropped.reason in _FOLDS for dropped in composed.plan.drops):
                 whole = fold(log.store, log.dialog, whole=True)
                 once = compose(whole, manager, budget, meter, committed=True).after.total
                 more = max(map(meter.exchange, whole.exchanges))
@@ -305,7 +305,7 @@ def _planned(view: View, manager: ContextManager, percent: int) -> object:
     except InfeasibleBudget as error:
         return error.breakdown
     edits: list[Rewrite | Remove] = [*plan.rewrites, *plan.removes]
-    changed = [(each.target.seq, each.target.block, each.reason) for each in edits]
+    changed = [(edit.target.seq, edit.target.block, edit.reason) for edit in edits]
     return plan.drops, changed, [(insert.before, len(insert.text)) for insert in plan.inserts]
 
 
@@ -327,7 +327,10 @@ def _other(letter: str) -> str:
     if letter.isascii():
         return letter.translate(_OTHER)
     near = chr(ord(letter) ^ 1)
-    traits = [(category(one), east_asian_width(one), len(one.encode(errors="replace"))) for one in (letter, near)]
+    traits = [
+        (category(character), east_asian_width(character), len(character.encode(errors="replace")))
+        for character in (letter, near)
+    ]
     return near if letter.isalpha() and traits[0] == traits[1] else letter
 
 

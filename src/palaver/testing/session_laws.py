@@ -19,4 +19,4 @@ def check_session(session: Session) -> None:
         view = dialog.view()
         for handle in {handle for omission in view.omissions for handle in omission.handles()}:
             originals = [other.recall(str(handle)) for other in session.dialogs]
-            assert all(one == originals[0] for one in originals), f"{handle} differs between branches"
+            assert all(entry == originals[0] for entry in originals), f"{handle} differs between branches"

@@ -53,12 +53,12 @@ def examine_file(path: str | Path, limits: ReadLimits | None = None) -> Iterator
 
     store = MemoryStore()
     for imported in Importer(store, keep_source=False, limits=limits).import_path(path):
-        found = examine(store, imported.session_id)
+        diagnosis = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]
         bundle = imported.format == "palaver-bundle"  # its handles stay what they are
-        seen = found.findings if bundle else [_in_file(store, finding) for finding in found.findings]
+        seen = diagnosis.findings if bundle else [_in_file(store, finding) for finding in diagnosis.findings]
         listed = tuple(_once(reported, seen))
-        yield replace(found, name=f"{path}: {found.name}", session_id=None, findings=listed)
+        yield replace(diagnosis, name=f"{path}: {diagnosis.name}", session_id=None, findings=listed)
 
 
 def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Finding]:
@@ -66,9 +66,9 @@ def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Find
 
     They list the same faults with different places: lines of the file, and records.
     """
-    of_reader, of_view = (Counter(one.code for one in found) for found in (reported, seen))
-    yield from (one for one in reported if of_reader[one.code] > of_view[one.code])
-    yield from (one for one in seen if of_view[one.code] >= of_reader[one.code])
+    of_reader, of_view = (Counter(finding.code for finding in findings) for findings in (reported, seen))
+    yield from (finding for finding in reported if of_reader[finding.code] > of_view[finding.code])
+    yield from (finding for finding in seen if of_view[finding.code] >= of_reader[finding.code])
 
 
 def _in_file(store: Store, finding: Finding) -> Finding:
@@ -141,10 +141,10 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
 
 def unreadable(store: Store, session_id: SessionId, error: StoreDamaged) -> Diagnosis:
     """Return the diagnosis of a session that the store cannot read as a whole: its file is damaged, not an entry."""
-    found = _fault(session_id[:12], DAMAGED_STORE, error.why or error.message)
+    fault = _fault(session_id[:12], DAMAGED_STORE, error.why or error.message)
     name = title(store, store.session(session_id))
     valid = dict.fromkeys(APIS, False)
-    return Diagnosis(name=name, session_id=session_id, dialogs=0, total=0, reachable=0, findings=(found,), valid=valid)
+    return Diagnosis(name=name, session_id=session_id, dialogs=0, total=0, reachable=0, findings=(fault,), valid=valid)
 
 
 def _fault(place: str, code: str, what: str) -> Finding:
@@ -175,9 +175,9 @@ def _of_sources(store: Store, session_id: SessionId) -> Iterator[Finding]:
 def _of_dialog(store: Store, node: Node, requests: Mapping[str, Request]) -> Iterator[Finding]:
     view = fold(store, node.dialog_id, whole=True)
     view.load()
-    found = [*_of_entries(store, node), *_of_view(store, view)]
-    yield from found
-    known = {finding.place for finding in found if finding.severity == "fault"}
+    findings = [*_of_entries(store, node), *_of_view(store, view)]
+    yield from findings
+    known = {finding.place for finding in findings if finding.severity == "fault"}
     yield from (finding for finding in _of_wire(requests) if finding.place not in known)
 
 
@@ -230,8 +230,8 @@ def _of_view(store: Store, view: View) -> Iterator[Finding]:
     made: set[str] = set()
     for exchange in view.exchanges:
         for block in exchange.blocks():
-            if (found := _of_block(store, view, block, made)) is not None:
-                yield _at(block.origin or exchange.first or "", found)
+            if (finding := _of_block(store, view, block, made)) is not None:
+                yield _at(block.origin or exchange.first or "", finding)
     yield from _misplaced(store, view)
     for omission in view.omissions:
         for handle in omission.handles() if omission.reason in _OF_REASON else ():
@@ -290,12 +290,12 @@ _MEDIA = frozenset({"image", "audio"})
 
 def _of_wire(requests: Mapping[str, Request]) -> Iterator[Finding]:
     """Find what one provider or another does not receive as it was recorded."""
-    found: dict[tuple[str, str, str, How], list[str]] = {}
+    places: dict[tuple[str, str, str, How], list[str]] = {}
     for name, request in requests.items():
         for change in request.report:
             if change.handle is not None:
-                found.setdefault((str(change.handle), change.what, change.why, change.how), []).append(name)
-    for (place, what, why, how), names in found.items():
+                places.setdefault((str(change.handle), change.what, change.why, change.how), []).append(name)
+    for (place, what, why, how), names in places.items():
         gone = how in {How.DROPPED, How.REPLACED}
         spoilt = what in _MEDIA and len(names) == len(APIS)
         severity = "fault" if spoilt else "warning" if gone and what != "thinking" else "note"

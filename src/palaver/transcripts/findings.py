@@ -102,6 +102,6 @@ class Diagnosis:
             "healthy": self.healthy,
             "dialogs": self.dialogs,
             "entries": {"reachable": self.reachable, "unreachable": self.unreachable, "total": self.total},
-            "findings": [asdict(one) | {"remedy": one.remedy} for one in self.findings],
+            "findings": [asdict(finding) | {"remedy": finding.remedy} for finding in self.findings],
             "valid": dict(self.valid),
         }

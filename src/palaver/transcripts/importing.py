@@ -168,50 +168,50 @@ class Importer:
             yield self._bundle(Path(path))
             return
         unread: list[UnsupportedTranscript] = []
-        found = 0
-        for one in self._imported(path, unread):
-            found += 1
-            yield one
+        count = 0
+        for imported in self._imported(path, unread):
+            count += 1
+            yield imported
         for error in unread:
-            if not found or error.hint:
+            if not count or error.hint:
                 raise error
 
     def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
         with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
             file = _ImportedFile(source, source.path)
-            for found in matches(source):
-                if isinstance(found, Loss):
-                    waiting.append(found)
+            for match in matches(source):
+                if isinstance(match, Loss):
+                    waiting.append(match)
                     continue
-                file = _ImportedFile(found.source, source.path) if source.apart else file
+                file = _ImportedFile(match.source, source.path) if source.apart else file
                 file.digest = file.digest or source_digest(file.source)
-                if source.apart and (same := self._same(found, file)) is not None:
+                if source.apart and (same := self._same(match, file)) is not None:
                     yield same
                     continue
                 early, waiting = waiting, []
                 any_conversation = False
-                for events in _by_conversation(found.format.read(found.source)):
+                for events in _by_conversation(match.format.read(match.source)):
                     first = next(events)
                     if isinstance(first, Loss):
-                        early += (first, *(one for one in events if isinstance(one, Loss)))
+                        early += (first, *(event for event in events if isinstance(event, Loss)))
                         continue
                     any_conversation = True
                     try:
-                        yield self._conversation(found, _begun(first), events, early, file)
+                        yield self._conversation(match, _begun(first), events, early, file)
                     except UnsupportedTranscript as error:
                         unread.append(error)
                     early = []
                 if not any_conversation:
                     unread.append(_nothing_in(source.path, early))
 
-    def _same(self, found: Match, file: _ImportedFile) -> Imported | None:
+    def _same(self, match: Match, file: _ImportedFile) -> Imported | None:
         """Return the stored session of a database if it is unchanged since its import, so that it is not read again."""
-        known = self.store.source(f"{found.format.name}:{found.source.members[0].name}")
+        known = self.store.source(f"{match.format.name}:{match.source.members[0].name}")
         if known is None or known.digest != file.digest or (known.raw is None and self.keep_source):
             return None
         record = self.store.session(known.session_id)
-        return None if record.trashed_at else self._result(found.format.name, record, file.path, "unchanged")
+        return None if record.trashed_at else self._result(match.format.name, record, file.path, "unchanged")
 
     def _result(
         self,
@@ -244,9 +244,9 @@ class Importer:
         return self._result("palaver-bundle", record, path, outcome, **figures)
 
     def _conversation(
-        self, found: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
+        self, match: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
     ) -> Imported:
-        identity = _identity(file.path, found, event)
+        identity = _identity(file.path, match, event)
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
         if self.keep_source and self.redactor is None and not erased and file.raw is None:
@@ -258,7 +258,7 @@ class Importer:
                 together.enter_context(self.store.transaction(lock))
                 known = self._known(identity, file)
             with self.store.transaction():
-                current = self._begin(found, event, identity, known, file)
+                current = self._begin(match, event, identity, known, file)
                 current.losses[:0] = early
             for first in events:
                 with self.store.transaction():
@@ -272,7 +272,7 @@ class Importer:
                         newer = Loss(place="whole file", reason=reason, code="meanwhile", severity="loss")
                         told = () if other.digest == file.digest else (newer,)
                         record = self.store.session(other.session_id)
-                        return self._result(found.format.name, record, file.path, "unchanged", losses=told)
+                        return self._result(match.format.name, record, file.path, "unchanged", losses=told)
                 return self._finish(current, erased=erased)
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
@@ -288,9 +288,9 @@ class Importer:
     # --- the steps of one conversation --------------------------------------------------------------------------------------------
 
     def _begin(
-        self, found: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _ImportedFile
+        self, match: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _ImportedFile
     ) -> _Import:
-        whole = self.store.source(f"{found.format.name}:{event.part_of}") if event.part_of else None
+        whole = self.store.source(f"{match.format.name}:{event.part_of}") if event.part_of else None
         whole = whole if whole is not None and whole.index is not None else None
         places = Places()
         if known is not None:
@@ -301,7 +301,7 @@ class Importer:
         under = None if whole is None or whole.session_id != session_id else self._starter(whole, event)
         landing = Landing(self.store, session_id, places, under, event.started_at)
         followed = self.store.session(session_id).root in {None, *places.dialogs.values()}
-        current = _Import(file, found.format.name, event, identity, known, landing, followed)
+        current = _Import(file, match.format.name, event, identity, known, landing, followed)
         if event.part_of and whole is None:
             reason = (
                 f"It belongs to session {event.part_of}, which was not imported before it: it is a session of its own."
@@ -430,8 +430,8 @@ def require_something(path: str | Path, limits: ReadLimits | None = None) -> Non
         return
     losses: list[Loss] = []
     with open_source(path, limits) as source:
-        for found in matches(source):
-            for event in (found,) if isinstance(found, Loss) else found.format.read(found.source):
+        for match in matches(source):
+            for event in (match,) if isinstance(match, Loss) else match.format.read(match.source):
                 if isinstance(event, Put) and event.entry.kind == "message":
                     return
                 if isinstance(event, Loss):
@@ -445,12 +445,12 @@ def _begun(event: Event) -> Conversation:
     return event
 
 
-def _identity(path: Path, found: Match, event: Conversation) -> str:
+def _identity(path: Path, match: Match, event: Conversation) -> str:
     """Return a conversation's unique name among all imports: the format's own id, or the file and its number there."""
     if event.key:
-        return f"{found.format.name}:{event.key}"
-    member = found.source.members[0].name
-    return f"{found.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
+        return f"{match.format.name}:{event.key}"
+    member = match.source.members[0].name
+    return f"{match.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
 
 
 def _earlier(identity: str, digest: str) -> str:

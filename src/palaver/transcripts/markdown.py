@@ -132,10 +132,10 @@ def _code(name: str, call_id: str, text: str, language: str = "") -> str:
 
 def _media(media: Sequence[Media]) -> str:
     shown = (
-        f"![{one.media_type}]({one.url})"
-        if one.url
-        else f"[{one.media_type}, {one.size:,} bytes, sha256 {one.digest[:12]}]"
-        for one in media
+        f"![{medium.media_type}]({medium.url})"
+        if medium.url
+        else f"[{medium.media_type}, {medium.size:,} bytes, sha256 {medium.digest[:12]}]"
+        for medium in media
     )
     return f"{' '.join(shown)}\n\n"
 
@@ -147,8 +147,8 @@ def _listed(items: Sequence[str]) -> str:
 def _closed(text: str) -> str:
     """Close a fence that a text leaves open, because it would include everything after it (CommonMark 0.31, section 4.5)."""
     fence = ""
-    for found in _FENCE.finditer(text):
-        run, rest = found.groups()
+    for mark in _FENCE.finditer(text):
+        run, rest = mark.groups()
         if not fence and (run[0] == "~" or "`" not in rest):
             fence = run
         elif fence and run.startswith(fence) and not rest.strip():

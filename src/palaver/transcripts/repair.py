@@ -100,7 +100,7 @@ class _Mender:
             elif isinstance(content, ToolResultContent):
                 content = content.model_copy(update={"id": next(results)})
             contents.append(content)
-        speaker = min((block.speaker for block in turn.blocks), key=lambda one: one.trust)
+        speaker = min((block.speaker for block in turn.blocks), key=lambda speaker: speaker.trust)
         name = turn.name if turn.role is Role.USER else None
         return Message(
             turn.role,
@@ -114,9 +114,9 @@ class _Mender:
     def _fresh(self, wanted: str) -> str:
         """Return the id or, if an earlier call has it, the first free id derived from it."""
         others = (f"{wanted or 'call'}_{number}" for number in count(2))
-        found = next(name for name in chain((wanted,), others) if name and name not in self._ids)
-        self._ids.add(found)
-        return found
+        name = next(name for name in chain((wanted,), others) if name and name not in self._ids)
+        self._ids.add(name)
+        return name
 
     def _content(self, content: Content) -> Content:
         """Return a repaired block: without faults, with arguments that are an object, and with existing payloads."""
@@ -137,5 +137,5 @@ class _Mender:
             for media in media_of(Message(Role.USER, contents=(content,)))
             if media.url is None and not self._store.has_blob(BlobId(media.digest))
         ]
-        lost = "\n".join(f"[{one.media_type}, {one.size:,} bytes: its payload was lost]" for one in gone)
+        lost = "\n".join(f"[{medium.media_type}, {medium.size:,} bytes: its payload was lost]" for medium in gone)
         return TextContent(lost) if gone else content

@@ -63,7 +63,7 @@ class PostgresRows(Rows):
 
     def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
         """Send SQL and return what waits for its rows."""
-        held = {name: to_stored(one) if isinstance(one, str) else one for name, one in values.items()}
+        held = {name: to_stored(value) if isinstance(value, str) else value for name, value in values.items()}
         asking = self.connection.execute(sql, held, binary=True)
         self.connection.wait(_flushed(self.connection))
         return map(_given, asking)

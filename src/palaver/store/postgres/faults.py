@@ -75,9 +75,9 @@ def fault(place: str, wait: float, error: psycopg.Error, *, broken: bool) -> Pal
         error: What psycopg raised.
         broken: True when the connection cannot be used any more.
     """
-    found = _by_state(place, wait, error)
-    if found is not None:
-        return found
+    known = _by_state(place, wait, error)
+    if known is not None:
+        return known
     if broken:
         return unavailable(place, _said(error))
     if isinstance(error, psycopg.DataError):

@@ -183,10 +183,10 @@ class PostgresOpener:
         """
         with self._opened() as connection:
             self._check_server(connection)
-            found = self._format(connection)
-            if not found and not (create and self.writable):
+            version = self._format(connection)
+            if not version and not (create and self.writable):
                 raise MissingFile(self.where.place, what="store")
-            if check_format(self.where.place, found or 0, newest_format(), writable=self.writable):
+            if check_format(self.where.place, version or 0, newest_format(), writable=self.writable):
                 self._upgrade(connection)
 
     @contextmanager
@@ -203,7 +203,7 @@ class PostgresOpener:
         """Refuse a server that cannot keep what the store promises."""
         place = self.where.place
         names = ("server_encoding", "fsync", "synchronous_commit")
-        row = connection.execute(f"SELECT {', '.join(f'current_setting({one!r})' for one in names)}").fetchone()
+        row = connection.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}").fetchone()
         encoding, fsync, commit = row or ("", "", "")
         if encoding != "UTF8":
             raise InvalidInput(f"{place} keeps texts in {encoding}.", hint="Make a database with the encoding UTF8.")

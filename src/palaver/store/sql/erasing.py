@@ -26,23 +26,23 @@ class SqlEraser:
         with self._db.writing() as rows:
             place = self._locked(rows, dialog_id)
             length = log.newest(rows, dialog_id, strict=True)[1].seq + 1
-            wrong = next((one.seq for one in placed if not 0 <= one.seq < length), None)
+            wrong = next((entry.seq for entry in placed if not 0 <= entry.seq < length), None)
             if wrong is not None:
                 raise unknown("handle", str(Handle(dialog_id, wrong)))
-            first = min(one.seq for one in placed)
+            first = min(entry.seq for entry in placed)
             before = log.one_header(rows, dialog_id, first - 1).total if first else 0
             old = list(log.headers(self._db, dialog_id, first, None))
-            for one in placed:
-                self._put(rows, place, one)
+            for entry in placed:
+                self._put(rows, place, entry)
             changed = [made for was, made in zip(old, retotalled(old, placed, before), strict=True) if made != was]
             rows.many("header_set", [{**place, **log.header_values(made)} for made in changed])
 
-    def _put(self, rows: Rows, place: dict[str, int], one: Placed) -> None:
-        where = {**place, "seq": one.seq}
-        rows.run("body_set", **where, body=bytes(one.body))
+    def _put(self, rows: Rows, place: dict[str, int], entry: Placed) -> None:
+        where = {**place, "seq": entry.seq}
+        rows.run("body_set", **where, body=bytes(entry.body))
         rows.run("text_remove", **where)
         rows.run("references_remove", **where)
-        rows.many("reference_add", [{**where, "digest": bytes.fromhex(each)} for each in references(one.body)])
+        rows.many("reference_add", [{**where, "digest": bytes.fromhex(digest)} for digest in references(entry.body)])
 
     @staticmethod
     def _locked(rows: Rows, dialog_id: DialogId) -> dict[str, int]:
@@ -75,16 +75,18 @@ class SqlEraser:
     def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
         """Return those payloads that nothing names."""
         with self._db.writing() as rows:
-            for one in sorted(blob_ids):  # locked first: whoever names one puts it before, and waits there
-                rows.one("blob_lock", digest=blob_digest(one))
-            return frozenset(one for one in blob_ids if rows.one("blob_named", digest=blob_digest(one)) is None)
+            for blob_id in sorted(blob_ids):  # locked first: whoever names one puts it before, and waits there
+                rows.one("blob_lock", digest=blob_digest(blob_id))
+            return frozenset(
+                blob_id for blob_id in blob_ids if rows.one("blob_named", digest=blob_digest(blob_id)) is None
+            )
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
         with self._db.writing() as rows:
-            for one in sorted(blob_ids):
-                rows.run("blob_remove", digest=blob_digest(one))
-                rows.run("blob_bytes_remove", digest=blob_digest(one))
+            for blob_id in sorted(blob_ids):
+                rows.run("blob_remove", digest=blob_digest(blob_id))
+                rows.run("blob_bytes_remove", digest=blob_digest(blob_id))
 
     def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
         """Remember what was erased."""

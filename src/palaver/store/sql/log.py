@@ -176,10 +176,10 @@ def pages(
 # --- damaged headers ----------------------------------------------------------------------------------------------------------------
 
 
-def _sound(ask: Rows | Database, place: Place, found: Iterable[Row]) -> Iterator[Header]:
+def _sound(ask: Rows | Database, place: Place, raw: Iterable[Row]) -> Iterator[Header]:
     """Return the headers of rows. One that can neither be read nor derived again is lost: it is left out."""
     last = NOTHING
-    for row in found:
+    for row in raw:
         try:
             last = header_in(row) or repaired(ask, place, row, last)
         except StoreDamaged:

@@ -34,9 +34,9 @@ def index(db: Database, extract: Callable[[str, bytes], str], limit: int | None,
         number = None if session_id is None else rows.one("session_no", session_id=session_id)
         if session_id is not None and number is None:
             return 0
-        found = rows.all("behind", session_no=number and number[0])
+        behind = rows.all("behind", session_no=number and number[0])
     done = 0
-    for dialog_id, session, dialog_no, upto, length in found:
+    for dialog_id, session, dialog_no, upto, length in behind:
         stop = length if limit is None else min(length, upto + limit - done)
         place = (dialog_id, session, dialog_no)
         for batch in _batches(db, extract, place, range(upto, stop)):
@@ -75,7 +75,7 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
             return False
         (upto,) = rows.one("watermark_lock", **numbers) or (-1,)
         now = rows.all("bodies_up", **numbers, start=start, stop=stop, rows=len(batch), bytes=_NEVER)
-        if upto != start or [row[3] for row in now] != [one.digest for one in batch]:
+        if upto != start or [row[3] for row in now] != [read.digest for read in batch]:
             return False
         rows.many("text_add", made)
         rows.run("watermark_set", **numbers, upto=stop)
@@ -92,15 +92,15 @@ def search(
     if not wanted or limit <= 0:
         return
     if ranked:
-        found = text.ranked(
+        hits = text.ranked(
             query,
-            lambda one: (
-                (row[0], row[4], text.inflated(row[-1]), row) for row in _candidates(db, one, only, begun=True)
+            lambda phrase: (
+                (row[0], row[4], text.inflated(row[-1]), row) for row in _candidates(db, phrase, only, begun=True)
             ),
         )
     else:
-        found = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
-    for _number, dialog_id, seq, session, kind, role, deflated in islice(found, limit):
+        hits = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
+    for _number, dialog_id, seq, session, kind, role, deflated in islice(hits, limit):
         yield Hit(
             handle=Handle(DialogId(dialog_id), seq),
             session_id=SessionId(session),
@@ -118,7 +118,7 @@ def _candidates(db: Database, query: str, session: int | None, *, begun: bool = 
         with db.reading() as rows:
             return rows.where("hits", where, **values, before=before, rows=_PAGE)
 
-    found = page(_NEVER)
-    while found:
-        yield from found
-        found = page(found[-1][0]) if len(found) == _PAGE else []
+    newest = page(_NEVER)
+    while newest:
+        yield from newest
+        newest = page(newest[-1][0]) if len(newest) == _PAGE else []

@@ -50,13 +50,13 @@ def statements(package: str, words: Mapping[str, str]) -> dict[str, str]:
         words: The meaning of `{word}` in this database.
     """
     known = {**_HEADER, **words}
-    found = {}
+    texts = {}
     for folder in (files(__package__), files(package)):
         for file in _sql_files(folder.joinpath("queries")):
-            for one in _NAMED.finditer(file.read_text("utf-8")):
-                sql = re.sub(r"\{(\w+)\}", lambda word: known[word[1]], _COMMENT.sub("", one["sql"]))
-                found[one["name"]] = sql.strip().rstrip(";")
-    return found
+            for match in _NAMED.finditer(file.read_text("utf-8")):
+                sql = re.sub(r"\{(\w+)\}", lambda word: known[word[1]], _COMMENT.sub("", match["sql"]))
+                texts[match["name"]] = sql.strip().rstrip(";")
+    return texts
 
 
 def migrations(package: str) -> tuple[Migration, ...]:
@@ -65,25 +65,25 @@ def migrations(package: str) -> tuple[Migration, ...]:
     return tuple(Migration(int(found["version"]), file.name, file.read_text("utf-8")) for file, found in named if found)
 
 
-def check_format(place: str, found: int, newest: int, *, writable: bool) -> bool:
+def check_format(place: str, version: int, newest: int, *, writable: bool) -> bool:
     """Return whether a store must be upgraded.
 
     Raises:
         StoreError: A later palaver wrote it, or it must be upgraded and was opened read-only.
     """
-    if found > newest:
+    if version > newest:
         raise StoreError(
-            f"{place} has format {found}; this palaver reads up to {newest}.",
+            f"{place} has format {version}; this palaver reads up to {newest}.",
             reason="too_new",
             hint="Install a newer palaver. Nothing was changed.",
         )
-    if found < newest and not writable:
+    if version < newest and not writable:
         raise StoreError(
-            f"{place} has format {found}; reading needs format {newest}.",
+            f"{place} has format {version}; reading needs format {newest}.",
             reason="read_only",
             hint="Open it once for writing, which upgrades it.",
         )
-    return found < newest
+    return version < newest
 
 
 KEPT = ("sessions", "dialogs", "headers", "entries", "bodies", "blobs", "sources")

@@ -105,8 +105,8 @@ class SqlStore:
         at, session_id = (_EVER, "") if after is None else (after.updated_at, after.session_id)
         most = _ALL if limit is None else min(max(0, limit), _ALL)
         with self._db.reading() as db:
-            found = db.where("sessions_listed", where, **wanted, at=at, session_id=session_id, limit=most)
-        return map(rows.session, found)
+            listed = db.where("sessions_listed", where, **wanted, at=at, session_id=session_id, limit=most)
+        return map(rows.session, listed)
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
         """Return ids of sessions that begin with a prefix."""
@@ -150,7 +150,7 @@ class SqlStore:
         if not drafts:
             return appended(dialog_id, self.last(dialog_id), (), turn_head)
         return self._write(
-            dialog_id, [one.body for one in drafts], lambda last: appended(dialog_id, last, drafts, turn_head)
+            dialog_id, [draft.body for draft in drafts], lambda last: appended(dialog_id, last, drafts, turn_head)
         )
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
@@ -175,7 +175,7 @@ class SqlStore:
             place = {"session_no": session_no, "dialog_no": dialog_no}
             written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
             db.many("entry_add", [{**place, **log.header_values(header), "body": body} for header, body in written])
-            named = [(header.seq, blob_digest(one)) for header, body in written for one in references(body)]
+            named = [(header.seq, blob_digest(blob_id)) for header, body in written for blob_id in references(body)]
             db.many("reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
             db.run("touch", session_no=session_no, at=max([header.at for header in made]))
             return made
@@ -251,7 +251,7 @@ class SqlStore:
             place = {"session_no": number, "dialog_no": 0, "seq": row[0] if row else 0}
             db.run("references_remove", **place)
             named = verify.source_names(db, kept.raw, kept.index)
-            db.many("reference_add", [{**place, "digest": bytes.fromhex(one)} for one in sorted(named)])
+            db.many("reference_add", [{**place, "digest": bytes.fromhex(digest)} for digest in sorted(named)])
 
     def source(self, identity: str) -> SourceRecord | None:
         """Return the record of a foreign conversation, or None."""
@@ -300,9 +300,9 @@ class SqlStore:
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`); the clock is the database's."""
         with self._db.writing() as db:
-            found = db.one("lease_get", name=name) or ("", 0, 0.0)
+            row = db.one("lease_get", name=name) or ("", 0, 0.0)
             (clock,) = db.one("clock") or (now(),)
-            made = change(Lease(name, *found), float(clock))
+            made = change(Lease(name, *row), float(clock))
             db.run("lease_set", name=name, holder=made.holder, token=made.token, until=made.until)
             return made
 
@@ -316,10 +316,10 @@ class SqlStore:
 
     def gone(self, thing: Thing, name: str) -> Gone | None:
         """Return when something was erased; a dialog may be named by the first digits of its id."""
-        found = self._db.one("gone_get", thing=thing, name=name)
-        if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
-            found = self._db.one("gone_beginning", thing=thing, name=name, beyond=f"{name}g")
-        return None if found is None else Gone(*found)
+        row = self._db.one("gone_get", thing=thing, name=name)
+        if row is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
+            row = self._db.one("gone_beginning", thing=thing, name=name, beyond=f"{name}g")
+        return None if row is None else Gone(*row)
 
     def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
         """Return all that is remembered to be erased."""

@@ -73,13 +73,13 @@ class Tree:
         """Return the one dialog whose id begins with the prefix."""
         bounds = {"prefix": check_dialog_prefix(prefix), "beyond": f"{prefix}g"}
         with self._db.reading() as rows:
-            found = rows.all("dialogs_beginning", **bounds, session_id=session_id, limit=_CANDIDATES_NAMED)
-            if not found:
+            named = rows.all("dialogs_beginning", **bounds, session_id=session_id, limit=_CANDIDATES_NAMED)
+            if not named:
                 gone = rows.one("gone_beginning", thing="dialog", name=prefix, beyond=f"{prefix}g")
                 raise unknown("dialog", prefix) if gone is None else Gone(*gone).error("dialog", prefix)
-        if len(found) > 1:
-            raise Ambiguous(prefix, [row[0] for row in found])
-        return DialogId(found[0][0])
+        if len(named) > 1:
+            raise Ambiguous(prefix, [row[0] for row in named])
+        return DialogId(named[0][0])
 
     def _ranges(self, rows: Rows, row: Row) -> tuple[Span, ...]:
         """Return all ranges of a dialog: of its parent as many as it shares, then its own."""
@@ -94,9 +94,9 @@ class Tree:
                 raise StoreDamaged(row[_ID][:SHORT_DIGITS], "it shares ranges of a parent that is not there")
             row = above
         ranges = self._known.get(row[_ID]) or _spans_in(row[_RANGES])
-        for one in reversed(waiting):
-            ranges = (*ranges[: one[_SHARED]], *_spans_in(one[_RANGES]))
-            self._known[one[_ID]] = ranges
+        for dialog in reversed(waiting):
+            ranges = (*ranges[: dialog[_SHARED]], *_spans_in(dialog[_RANGES]))
+            self._known[dialog[_ID]] = ranges
         return ranges
 
 

@@ -37,14 +37,14 @@ def faults(db: Database, done: tuple[Migration, ...], extract: Callable[[str, by
 
 def _rows(db: Database, done: tuple[Migration, ...]) -> Iterator[Found]:
     with db.reading() as rows:
-        loose = [(one, row) for one in _LOOSE for row in rows.all(one)]
+        loose = [(check, row) for check in _LOOSE for row in rows.all(check)]
         undated = rows.all("activity_loose")
         migrated = [tuple(row) for row in rows.all("migrations_done")]
     for statement, (dialog_no, seq) in loose:
         yield f"dialog number {dialog_no}, entry {seq}", *_LOOSE[statement]
     for (session_no,) in undated:
         yield f"session number {session_no}", "wrong_activity", "The session, or when it was last active, is lost."
-    if migrated != [(one.version, one.name, one.sha256) for one in done]:
+    if migrated != [(migration.version, migration.name, migration.sha256) for migration in done]:
         yield "migrations", "wrong_schema", "The record of migrations is not the one that made this format."
 
 

@@ -124,10 +124,10 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     def _require_in_place(self) -> None:
         try:
-            found = self._opener.path.stat()
+            status = self._opener.path.stat()
         except OSError as error:
             raise moved(self._opener.path) from error
-        if (found.st_ino, found.st_dev) != (self._file.st_ino, self._file.st_dev):
+        if (status.st_ino, status.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise moved(self._opener.path)
 
     def _require_log(self, inode: int) -> None:
@@ -193,11 +193,11 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
     def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
         """Return the FTS5 expression for a query that has words; every token is quoted, and has no quote in it."""
         star = "*" if begun else ""
-        found = [
+        phrases = [
             f'("{whole}"{star} OR "{" ".join(parts)}"{star})' if parts else f'"{whole}"{star}'
             for whole, parts in text.terms(query)
         ]
-        match = f"{{parts wholes}} : ({' AND '.join(found)})"
+        match = f"{{parts wholes}} : ({' AND '.join(phrases)})"
         if session_no is not None:
             match = f'session : "{session_no}" AND {match}'
         return "t.tokens MATCH :match", {"match": match}
@@ -237,11 +237,11 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
         A writer may come between the two statements of a look; damage is still there at the next one.
         """
-        found = self._look()
-        for _ in range(_LOOKS if found else 0):
+        texts = self._look()
+        for _ in range(_LOOKS if texts else 0):
             again = self._look()
-            found = [one for one in found if one in again]
-        yield from (("file", "damaged_file", one) for one in found)
+            texts = [text for text in texts if text in again]
+        yield from (("file", "damaged_file", text) for text in texts)
         headers, bodies = self.all("row_counts")[0]
         if headers != bodies:
             yield "bodies", "loose_rows", f"There are {headers} headers and {bodies} bodies; each header has its own."
@@ -251,10 +251,10 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
             with self.lent() as connection:
                 rows = SqliteRows(connection)
                 rows.all("tokens_opened")
-                found = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
+                faults = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
         except StoreDamaged as error:
             return [error.why]
-        return [str(one) for (one,) in found if one != "ok"]
+        return [str(text) for (text,) in faults if text != "ok"]
 
 
 # --- the store ------------------------------------------------------------------------------------------------------------------------

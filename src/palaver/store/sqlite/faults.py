@@ -87,7 +87,7 @@ def fault(path: Path, wait: float, error: apsw.Error, number: int = 0) -> Palave
         error: SQLite's error.
         number: The errno of the last failed system call of that connection, 0 for none.
     """
-    found = _by_result(path, wait, error)
-    if found is None and isinstance(error, apsw.CantOpenError | apsw.IOError):
-        found = _by_number(path, number)
-    return found or StoreError(f"SQLite failed on {path}: {error}.")
+    known = _by_result(path, wait, error)
+    if known is None and isinstance(error, apsw.CantOpenError | apsw.IOError):
+        known = _by_number(path, number)
+    return known or StoreError(f"SQLite failed on {path}: {error}.")

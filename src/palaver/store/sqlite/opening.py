@@ -155,7 +155,7 @@ def prepare(opener: SqliteOpener, *, create: bool) -> tuple[os.stat_result, apsw
     try:
         if create and opener.writable:
             _make(path)
-        found = _look(path)
+        status = _look(path)
     except OSError as error:
         raise os_fault(path, error) from error
     if opener.writable and not _may_write(path):
@@ -170,7 +170,7 @@ def prepare(opener: SqliteOpener, *, create: bool) -> tuple[os.stat_result, apsw
         if check_format(str(path), version, newest_format(), writable=opener.writable):
             _upgrade(opener, connection)
         opener.set_up(connection)
-    return found, connection
+    return status, connection
 
 
 def _make(path: Path) -> None:
@@ -215,12 +215,12 @@ def flush_names(folder: Path) -> None:
 
 def _look(path: Path) -> os.stat_result:
     """Return what is there; refuse what is not a file, or too short for a database; SQLite would read one byte as an empty database."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise InvalidInput(f"{path} is not a file.", hint="Name a file; it is made when it is missing.")
-    if 0 < found.st_size < len(_MAGIC):
+    if 0 < status.st_size < len(_MAGIC):
         raise _no_database(path)
-    return found
+    return status
 
 
 def _no_database(path: Path) -> InvalidInput:
@@ -242,25 +242,25 @@ def _number(connection: apsw.Connection, pragma: str) -> int:
 def _format(connection: apsw.Connection, path: Path) -> int:
     """Return the format of what is there, 0 for an empty file."""
     with _transaction(connection, "BEGIN"):  # one look: another process may be making the store right now
-        found, owner = _number(connection, "user_version"), _number(connection, "application_id")
+        version, owner = _number(connection, "user_version"), _number(connection, "application_id")
         ours = owner == APPLICATION_ID
-        empty = not ours and owner == found == 0 and connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
+        empty = not ours and owner == version == 0 and connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
     if not ours and not empty:
         raise InvalidInput(
             f"{path} is the SQLite database of another program.", hint="It was not touched. Name another file."
         )
-    return found
+    return version
 
 
 def _settled(opener: SqliteOpener, connection: apsw.Connection, *, create: bool) -> int:
     """Return the format of what is there; a reader waits a moment for another process that is just making it."""
     begun = opener.path.stat().st_mtime
     while True:
-        found = _format(connection, opener.path)
-        if found >= newest_format() or (opener.writable and (create or found)):
-            return found
+        version = _format(connection, opener.path)
+        if version >= newest_format() or (opener.writable and (create or version)):
+            return version
         if not 0 <= now() - begun < opener.wait:
-            return found
+            return version
         sleep(_RETRY_SECONDS)
 
 

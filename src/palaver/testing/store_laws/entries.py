@@ -155,7 +155,7 @@ class EntryLaws(LawGroup):
         for start, stop in ((0, None), (2, 9), (9, 2), (-3, 20), (3, 10**30), (len(headers), None)):
             for wanted in ("inbox", "invocation", ["turn_started", "pin", "custom"], "none"):
                 named = {wanted} if isinstance(wanted, str) else set(wanted)
-                expected = [one for one in headers[max(start, 0) : stop] if one.kind in named]
+                expected = [header for header in headers[max(start, 0) : stop] if header.kind in named]
                 assert list(begun.store.latest_of_kind(begun.dialog, wanted, start, stop)) == expected[::-1]
         with pytest.raises(InvalidInput):
             begun.store.latest_of_kind(begun.dialog, "message")
@@ -180,12 +180,12 @@ class EntryLaws(LawGroup):
         ]
         read = [[next(reader)] for reader in readers]
         begun.say(b"new")
-        threads = [Thread(target=one.extend, args=(reader,)) for one, reader in zip(read, readers, strict=True)]
+        threads = [Thread(target=headers.extend, args=(reader,)) for headers, reader in zip(read, readers, strict=True)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert [len(one) for one in read] == [4, 4, 4]
+        assert [len(headers) for headers in read] == [4, 4, 4]
         assert read[2] == list(enumerate(bodies))
 
     # --- payloads -------------------------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ class ErasingLaws(LawGroup):
             eraser.remove_dialogs([child])
             eraser.remember([("dialog", child)], _GONE)
         assert [node.dialog_id for node in store.nodes(begun.session)] == [begun.dialog]
-        for ask in (store.node, store.last, lambda one: store.body(one, 0), store.headers, store.resolve):
+        for ask in (store.node, store.last, lambda dialog_id: store.body(dialog_id, 0), store.headers, store.resolve):
             with pytest.raises(Erased) as told:
                 ask(child)
             assert (told.value.what, told.value.name, told.value.at, told.value.receipt) == ("dialog", child, *_GONE)
@@ -198,15 +198,15 @@ class ErasingLaws(LawGroup):
             eraser.remove_dialogs([second])
             eraser.clear_dialog(node.dialog_id)
         fifth = begun.fork()
-        found = store.nodes(begun.session)
-        assert [one.dialog_id for one in found] == [begun.dialog, third, node.dialog_id, fifth]
-        assert [one.order for one in found] == [0, 2, 3, 4]
-        assert (found[2].metadata, found[2].owner) == ({}, "o")
+        nodes = store.nodes(begun.session)
+        assert [dialog.dialog_id for dialog in nodes] == [begun.dialog, third, node.dialog_id, fifth]
+        assert [dialog.order for dialog in nodes] == [0, 2, 3, 4]
+        assert (nodes[2].metadata, nodes[2].owner) == ({}, "o")
 
     def test_references_are_of_entries_and_sources(self, begun: Begun) -> None:
         """A payload is named by an entry, by a source, and by the list of a kept file's pieces; by nothing else."""
         store = erases(begun.store)
-        by_entry, piece, index, loose = (store.put_blob(one) for one in (b"entry", b"piece", b"index", b"loose"))
+        by_entry, piece, index, loose = (store.put_blob(data) for data in (b"entry", b"piece", b"index", b"loose"))
         listing = store.put_blob(b'{"digest":"x","pieces":["%s"],"size":5}' % piece.encode())
         begun.say(_naming(by_entry))
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", raw=listing, index=index))
@@ -232,9 +232,9 @@ class ErasingLaws(LawGroup):
         begun.say(_naming(blob))
         taken: Any = store
         taken.take_entries(other.dialog, [(store.header(begun.dialog, 0), store.body(begun.dialog, 0))])
-        for one, left in ((begun, frozenset()), (other, {blob})):
+        for session, left in ((begun, frozenset()), (other, {blob})):
             with store.erasing() as eraser:
-                eraser.remove_dialogs([one.dialog])
+                eraser.remove_dialogs([session.dialog])
                 assert eraser.unnamed([blob]) == left
 
     def test_receipts_are_kept_in_order(self, backend: Backend, begun: Begun) -> None:
@@ -246,10 +246,10 @@ class ErasingLaws(LawGroup):
         with store.erasing() as eraser:
             eraser.keep_receipt(KeptReceipt("r1", "new", "[]"))
         expected = [("r2", '{"nul":"\\u0000"}', "[1]"), ("r1", "new", "[]"), ("r3", '{"nul":"\\u0000"}', "[1]")]
-        assert [tuple(one) for one in store.receipts()] == expected
+        assert [tuple(receipt) for receipt in store.receipts()] == expected
         if Capability.DURABLE in store.capabilities:
             again = backend.open()
-            assert [tuple(one) for one in erases(again).receipts()] == expected
+            assert [tuple(receipt) for receipt in erases(again).receipts()] == expected
             again.close()
 
     def test_noted_files_are_those_of_the_session(self, begun: Begun) -> None:
@@ -280,9 +280,9 @@ class ErasingLaws(LawGroup):
     def test_sweep_removes_old_unnamed_payloads(self, begun: Begun, backend: Backend) -> None:
         """A sweep removes only payloads that nothing names and that are old enough; storing one again makes it new."""
         store = erases(begun.store)
-        named, old, again = (store.put_blob(one) for one in (b"named", b"old", b"again"))
+        named, old, again = (store.put_blob(data) for data in (b"named", b"old", b"again"))
         begun.say(_naming(named))
-        assert {one.blob_id for one in store.strays()} == {old, again}
+        assert {stray.blob_id for stray in store.strays()} == {old, again}
         assert sweepable(store) == ()
         backend.age_payloads(2 * DAY)
         store.put_blob(b"again")
@@ -290,8 +290,8 @@ class ErasingLaws(LawGroup):
         assert (due.blob_id, due.size) == (old, 3)
         assert due.age >= 2 * DAY
         swept = sweep(store)
-        assert [(one.blob_id, one.size) for one in swept.removed] == [(old, 3)]
-        assert [store.has_blob(one) for one in (named, old, again)] == [True, False, True]
+        assert [(stray.blob_id, stray.size) for stray in swept.removed] == [(old, 3)]
+        assert [store.has_blob(blob_id) for blob_id in (named, old, again)] == [True, False, True]
         assert sweep(store).removed == ()
 
     def test_sweep_refuses_what_may_be_written(self, store: Store) -> None:

@@ -79,11 +79,11 @@ class SearchLaws(LawGroup):
         """Code, paths, ideographs and operators are found as written, in the store and in their session."""
         for seq, queries in enumerate(HARD_TEXTS.values()):
             for query in queries:
-                found = _found(library, query)
-                assert seq in found
+                hits = _found(library, query)
+                assert seq in hits
                 within = library.store.search(query, session_id=library.session, limit=100)
-                assert [hit.handle.seq for hit in within][::-1] == found
-                assert all(text.holds(text.fold(_TEXTS[each]), text.words(query)) for each in found)
+                assert [hit.handle.seq for hit in within][::-1] == hits
+                assert all(text.holds(text.fold(_TEXTS[name]), text.words(query)) for name in hits)
         assert not [query for query in NOWHERE_FOUND if _found(library, query)]
 
     def test_ranked_queries(self, library: Begun) -> None:
@@ -92,9 +92,9 @@ class SearchLaws(LawGroup):
             for query in queries:
                 assert seq in [hit.handle.seq for hit in library.store.search(query, limit=100, ranked=True)], query
         for query, seqs in RANKED.items():
-            found = library.store.search(query, session_id=library.session, limit=100, ranked=True)
-            assert [hit.handle.seq for hit in found] == seqs, query
-            assert library.store.search(query, limit=1, ranked=True) == found[:1]
+            hits = library.store.search(query, session_id=library.session, limit=100, ranked=True)
+            assert [hit.handle.seq for hit in hits] == seqs, query
+            assert library.store.search(query, limit=1, ranked=True) == hits[:1]
 
     @_ON_ONE_STORE
     @given(query=st.text())
@@ -225,8 +225,8 @@ class SearchLaws(LawGroup):
         assert begun.store.index(extract, session_id=NOBODY) == 0
         assert begun.store.index(extract) == 2  # noqa: PLR2004
         assert len(begun.store.search("needle")) == 4  # noqa: PLR2004
-        for one in (begun, elsewhere):
-            assert {hit.session_id for hit in begun.store.search("needle", session_id=one.session)} == {one.session}
+        for place in (begun, elsewhere):
+            assert {hit.session_id for hit in begun.store.search("needle", session_id=place.session)} == {place.session}
         with pytest.raises(NotFound):
             begun.store.search("needle", session_id=NOBODY)
 

@@ -113,15 +113,15 @@ class SessionLaws(LawGroup):
         for _ in range(40):
             store.annotate(chance.choice(dialogs), label(at=float(chance.randrange(9))))
         everything = list(store.sessions())
-        order = [(one.updated_at, one.session_id) for one in everything]
+        order = [(record.updated_at, record.session_id) for record in everything]
         assert order == sorted(order, reverse=True)
         filters: tuple[dict[str, Any], ...] = ({}, {"name": "n"}, {"subject": "s"}, {"tenant": ""})
         for size in (1, 5, 12):
             for chosen in filters:
-                found: list[SessionRecord] = []
-                while page := list(store.sessions(limit=size, after=found[-1] if found else None, **chosen)):
-                    found += page
-                assert found == everything
+                records: list[SessionRecord] = []
+                while page := list(store.sessions(limit=size, after=records[-1] if records else None, **chosen)):
+                    records += page
+                assert records == everything
         assert [list(store.sessions(limit=limit)) for limit in (0, 3, 10**30)] == [[], everything[:3], everything]
 
     def test_activity_never_goes_back(self, begun: Begun) -> None:

@@ -124,7 +124,7 @@ class TreeLaws(LawGroup):
         """Every method with an unknown dialog raises when it is called, including lazy ones."""
         store = begun.store
         uses = (store.node, store.last, store.headers, store.bodies, store.verify)
-        for use in (*uses, lambda one: store.latest_of_kind(one, "inbox")):
+        for use in (*uses, lambda dialog_id: store.latest_of_kind(dialog_id, "inbox")):
             with pytest.raises(NotFound) as told:
                 use(NOWHERE)
             assert told.value.what == "dialog"
@@ -139,15 +139,15 @@ class TreeLaws(LawGroup):
     def test_prefix_names_one_dialog(self, begun: Begun) -> None:
         """Six digits are enough if they match one dialog in the session or the store."""
         store, elsewhere = begun.store, _other_session(begun)
-        one, two = _beginning("abcdef0", begun.session), _beginning("abcdef1", elsewhere)
-        store.create_dialog(Node(dialog_id=one, session_id=begun.session))
-        store.create_dialog(Node(dialog_id=two, session_id=elsewhere))
-        assert store.resolve("abcdef", begun.session) == one
-        assert store.resolve("abcdef", elsewhere) == two
-        assert store.resolve("abcdef1") == two == store.resolve(two)
-        with pytest.raises(Ambiguous) as found:
+        first, second = _beginning("abcdef0", begun.session), _beginning("abcdef1", elsewhere)
+        store.create_dialog(Node(dialog_id=first, session_id=begun.session))
+        store.create_dialog(Node(dialog_id=second, session_id=elsewhere))
+        assert store.resolve("abcdef", begun.session) == first
+        assert store.resolve("abcdef", elsewhere) == second
+        assert store.resolve("abcdef1") == second == store.resolve(second)
+        with pytest.raises(Ambiguous) as raised:
             store.resolve("abcdef")
-        assert found.value.candidates == (one, two)
+        assert raised.value.candidates == (first, second)
 
     def test_law_12_prefix_is_never_a_pattern(self, begun: Begun) -> None:
         """A prefix that matches nothing finds nothing; fewer than six digits are refused."""
