@@ -12,14 +12,9 @@ from palaver.erasure.derived import derived_from
 from palaver.erasure.receipts import erasing_store, subject_digest
 from palaver.errors import InvalidInput, NotFound, require_known
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id
-from palaver.log import (
-    Handle,
-    Span,
-    joined,
-)
+from palaver.log import Handle, Span, joined, references
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SourceRecord, Store
-from palaver.store.records import references
 
 __all__ = ["ErasurePreview", "ErasureScope", "preview_erasure"]
 

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 from pydantic_core import ValidationError, from_json
 
 from palaver.errors import InvalidInput, InvalidMessage, NotFound, StoreDamaged
-from palaver.log.entries import KINDS, Entry, MessageEntry, UnknownEntry
+from palaver.ids import BlobId
+from palaver.log.entries import KINDS, Entry, Inbox, LateResult, MessageEntry, UnknownEntry
 from palaver.log.handles import Handle, Span
-from palaver.log.headers import NOTHING, SAID, Header
+from palaver.log.headers import NOTHING, SAID, Header, body_digest, draft_of, next_header, rule
 from palaver.log.lineage import Reader
 from palaver.messages import (
     AssistantMessage,
@@ -28,6 +29,7 @@ from palaver.messages import (
     ToolResultContent,
     UserMessage,
     is_plain,
+    media_of,
 )
 from palaver.messages.frozen import STORED
 
@@ -52,6 +54,46 @@ def decode_entry(body: bytes) -> Entry:
     except ValidationError as error:
         message = f"The bytes are not an entry of kind {raw['kind']}: {error.errors()[0]['msg']}."
         raise InvalidInput(message) from error
+
+
+def media_in(body: bytes) -> Iterator[BlobId]:
+    """Yield the payloads of the media in an entry.
+
+    Raises:
+        InvalidInput: The body is not an entry.
+    """
+    if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
+        return
+    entry = decode_entry(body)
+    for media in media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ():
+        if media.url is None:
+            yield BlobId(media.digest)
+
+
+def derived_header(header: Header, body: bytes, last: Header) -> Header:
+    """Return the header that follows from a body and the header before it. Of an unknown kind, only what every kind has.
+
+    Raises:
+        InvalidInput: The body is not an entry.
+    """
+    entry = decode_entry(body)
+    general: dict[str, Any] = {
+        "size": len(body),
+        "total": last.total + len(body),
+        "digest": body_digest(body),
+        "seq": last.seq + 1,
+    }
+    if entry.kind not in KINDS or entry.kind == "tombstone":
+        return header._replace(**general)
+    law = rule(entry.kind)
+    turn = header.turn_head == header.seq if law.turn and law.beside else law.turn
+    made = next_header(draft_of(entry, body), last, turn=turn, judged=False)
+    return made if entry.erased is None else made._replace(**_shape(header))
+
+
+def _shape(header: Header) -> dict[str, Any]:
+    """Return the fields after the digest: an erasure keeps them."""
+    return dict(zip(Header._fields[14:], header[14:], strict=True))
 
 
 def _read_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value

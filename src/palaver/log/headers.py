@@ -1,6 +1,6 @@
 """Headers: what a store keeps with each body, so that most questions are answered without reading one; and what may follow what.
 
-Every store calls `next_header` inside its write transaction, so that all stores accept and refuse the same entries.
+Every store calls `appended` or `next_header` inside its write transaction, so that all stores accept and refuse the same entries.
 
 The log accepts whatever was said: a result without a call, or a second result, was recorded, and the view shows or omits it with a reason. It refuses
 what claims to be done and cannot be: the start of a call that nobody made, the end of a turn that is not open.
@@ -8,14 +8,17 @@ what claims to be done and cannot be: the start of a call that nobody made, the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from math import isfinite, isnan
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from palaver.errors import InvalidInput
-from palaver.ids import BlobId
+from palaver.errors import Conflict, InvalidInput, StoreDamaged
+from palaver.ids import BlobId, DialogId
 from palaver.log.entries import CallStarted, Entry, Inbox, LateResult, MessageEntry
+from palaver.log.handles import Handle
 from palaver.messages import (
     Content,
     CustomMessage,
@@ -31,6 +34,8 @@ from palaver.messages import (
 )
 from palaver.messages.family import SummaryMessage
 from palaver.messages.roles import SPEAKER_OF_ROLE
+
+_INT64 = 1 << 63
 
 DIGEST_BYTES = 16
 """Bytes of SHA-256 kept for each body: 128 bits find damage; they are no defence against an attacker."""
@@ -129,6 +134,41 @@ NOTHING = Header(-1, -1, -1, -1, "", "", 0, (), (), "", 0.0, 0, 0, b"")
 def body_digest(body: bytes) -> bytes:
     """Return the digest that a header keeps of a body."""
     return sha256(body).digest()[:DIGEST_BYTES]
+
+
+def require_written(place: Handle, body: object, digest: object, is_whole: Callable[[bytes], bool]) -> bytes:
+    """Return a body that is what was written.
+
+    Args:
+        place: Its entry.
+        body: What the store returns; None when it is lost.
+        digest: The digest in its header.
+        is_whole: Returns whether the header with another digest is what was written. Asked only where the digest differs: the header's checksum says
+            which of both is damaged.
+
+    Raises:
+        StoreDamaged: The body is lost, or other bytes than were written.
+    """
+    if not isinstance(body, bytes):
+        raise StoreDamaged(str(place), "its header is there, its body is not")
+    if (made := body_digest(body)) != digest and not is_whole(made):
+        raise StoreDamaged(str(place), "its body does not match the digest in its header")
+    return body
+
+
+_BLOB_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+
+def references(body: bytes) -> frozenset[BlobId]:
+    """Return the payloads that an entry names: what is spelt like an id, where media or the maker of a custom entry may have put one."""
+    if b'"digest"' not in body and b'"custom_type"' not in body:
+        return frozenset()
+    return digests_in(body)
+
+
+def digests_in(data: bytes) -> frozenset[BlobId]:
+    """Return everything that is spelt like the id of a payload."""
+    return frozenset(BlobId(digest.decode()) for digest in _BLOB_ID.findall(data))
 
 
 # --- from an entry to its draft -----------------------------------------------------------------------------------------------------
@@ -276,6 +316,23 @@ def _lacks(need: Need | None, draft: Draft, last: Header) -> bool:
     return (need == "open_turn" and last.open_turn < 0) or (need == "no_open_turn" and last.open_turn >= 0)
 
 
+def require_storable(name: str, value: object) -> None:
+    """Refuse a field that a store cannot keep.
+
+    Raises:
+        InvalidInput: A text has a lone surrogate, a time is not a number, or a number needs more than 64 bits.
+    """
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{name} {value!r} holds a lone surrogate, which UTF-8 cannot encode.") from error
+    elif isinstance(value, float) and isnan(value):
+        raise InvalidInput(f"{name} is not a number.")
+    elif isinstance(value, int) and not -_INT64 <= value < _INT64:
+        raise InvalidInput(f"{name} {value} does not fit into 64 bits.")
+
+
 def check(draft: Draft, last: Header, *, turn: bool) -> None:
     """Refuse a draft that may not follow.
 
@@ -285,8 +342,12 @@ def check(draft: Draft, last: Header, *, turn: bool) -> None:
         turn: Whether it is appended as part of a turn, not added between its entries.
 
     Raises:
-        InvalidInput: The kind may not be written this way, or the dialog lacks what it needs.
+        InvalidInput: The kind may not be written this way, the dialog lacks what it needs, or a store cannot keep one of its fields.
     """
+    plain = draft.kind.isascii() and draft.role.isascii() and draft.response.isascii()
+    if not plain or not isfinite(draft.at):  # rare: an append pays for one glance
+        for name in ("kind", "role", "response", "at"):
+            require_storable(name, getattr(draft, name))
     law = rule(draft.kind)
     if turn and not law.turn:
         raise InvalidInput(f"A {draft.kind} entry belongs to no turn: use annotate().")
@@ -369,3 +430,34 @@ def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judg
         blocks=draft.blocks,
         continues=continues,
     )
+
+
+def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    """Return the headers of entries that follow the newest one: the compare-and-swap of every store.
+
+    Raises:
+        Conflict: The turn head is another one.
+        InvalidInput: As `check`.
+    """
+    if last.turn_head != turn_head:
+        raise Conflict(dialog_id, turn_head, last.turn_head)
+    made = []
+    for draft in drafts:
+        last = next_header(draft, last)
+        made.append(last)
+    return tuple(made)
+
+
+def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> tuple[Header, ...]:
+    """Return the headers of entries of another store; refuse what does not follow what is here, and bodies that do not match their headers.
+
+    Raises:
+        InvalidInput: There is such an entry.
+    """
+    for header, body in entries:
+        if (header.seq, header.total, header.size) != (last.seq + 1, last.total + len(body), len(body)):
+            raise InvalidInput(f"Entry {header.seq} does not follow entry {last.seq}.")
+        if body_digest(body) != header.digest:
+            raise InvalidInput(f"The body of entry {header.seq} does not match its digest.")
+        last = header
+    return tuple(header for header, _body in entries)

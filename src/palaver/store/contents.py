@@ -10,20 +10,11 @@ from threading import RLock, get_ident
 from typing import TypeVar
 
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import NOTHING, Handle, Header, Node
+from palaver.log import NOTHING, Handle, Header, Node, digests_in, references
 from palaver.store.erasing import Gone, KeptReceipt, NotedFile, Placed, Thing, retotalled
 from palaver.store.lease import Lease
 from palaver.store.protocol import SessionRecord, SourceRecord
-from palaver.store.records import (
-    MIN_PREFIX_DIGITS,
-    SHORT_DIGITS,
-    UNLISTED,
-    check_node,
-    closed,
-    listed,
-    references,
-    unknown,
-)
+from palaver.store.records import MIN_PREFIX_DIGITS, SHORT_DIGITS, UNLISTED, check_node, closed, unknown
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -210,7 +201,7 @@ class Contents:
         for source in self.sources.values():
             left -= {blob_id for blob_id in (source.raw, source.index) if blob_id is not None}
             if source.raw is not None:
-                left -= listed(self.blobs.get(source.raw, b""))
+                left -= digests_in(self.blobs.get(source.raw, b""))
         return frozenset(left)
 
     # --- changing -------------------------------------------------------------------------------------------------------------

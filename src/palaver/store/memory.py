@@ -11,24 +11,25 @@ from typing import Any, Self
 
 from palaver.errors import Ambiguous, InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import Draft, Handle, Header, Node, Span, body_digest, next_header, rule
+from palaver.log import (
+    Draft,
+    Handle,
+    Header,
+    Node,
+    Span,
+    appended,
+    body_digest,
+    check_taken,
+    next_header,
+    require_written,
+    rule,
+)
 from palaver.store import text
 from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import (
-    appended,
-    check_changes,
-    check_dialog_prefix,
-    check_drafts,
-    check_kinds,
-    check_prefix,
-    check_taken,
-    checked,
-    require_written,
-    unknown,
-)
+from palaver.store.records import check_changes, check_dialog_prefix, check_kinds, check_prefix, checked, unknown
 
 
 class MemoryStore:
@@ -150,7 +151,6 @@ class MemoryStore:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
-        check_drafts(drafts)
         with self.contents.using():
             log = self.contents.log(dialog_id)
             made = appended(dialog_id, log.last, drafts, turn_head)
@@ -158,7 +158,6 @@ class MemoryStore:
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Append an entry outside the turn."""
-        check_drafts((draft,))
         with self.contents.using():
             log = self.contents.log(dialog_id)
             return self._add(log, (next_header(draft, log.last, turn=False),), [bytes(draft.body)])[0]

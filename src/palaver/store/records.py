@@ -4,37 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
-from math import isfinite, isnan
 from typing import Any, TypeVar
 
-from palaver.errors import (
-    Conflict,
-    InvalidInput,
-    NotFound,
-    StoreDamaged,
-    StoreError,
-)
-from palaver.ids import BlobId, DialogId
-from palaver.log import (
-    KINDS,
-    Draft,
-    Handle,
-    Header,
-    Inbox,
-    LateResult,
-    MessageEntry,
-    Node,
-    Span,
-    body_digest,
-    decode_entry,
-    draft_of,
-    next_header,
-    rule,
-)
+from palaver.errors import InvalidInput, NotFound, StoreDamaged, StoreError
+from palaver.ids import DialogId
+from palaver.log import Node, Span, require_storable
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.messages.message import media_of
 from palaver.store.protocol import SessionRecord, SourceRecord
 
 SHORT_DIGITS = 12
@@ -52,7 +29,6 @@ UNLISTED = frozenset({"message", "call_started"})
 _DIALOG_ID = re.compile(r"[0-9a-f]{32}\Z")
 _DIGITS = re.compile(r"[0-9a-f]+\Z")
 _SESSION_DIGITS = 4
-_INT64 = 1 << 63
 
 Record = TypeVar("Record", SessionRecord, SourceRecord, Node)
 Json = TypeVar("Json", dict[str, object], list[Any])
@@ -109,66 +85,10 @@ def checked(record: Record) -> Record:
         InvalidInput: A text has a lone surrogate, a time is not a number, or the metadata is not a JSON object.
     """
     for field in fields(record):
-        _check_value(field.name, getattr(record, field.name))
+        require_storable(field.name, getattr(record, field.name))
     if isinstance(record, SourceRecord):
         return record
     return replace(record, metadata=frozen_metadata(metadata_text(record.metadata)))
-
-
-def _check_value(name: str, value: object) -> None:
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidInput(f"{name} {value!r} holds a lone surrogate, which UTF-8 cannot encode.") from error
-    elif isinstance(value, float) and isnan(value):
-        raise InvalidInput(f"{name} is not a number.")
-    elif isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise InvalidInput(f"{name} {value} does not fit into 64 bits.")
-
-
-def check_drafts(drafts: Sequence[Draft]) -> None:
-    """Refuse drafts that a store cannot keep.
-
-    Raises:
-        InvalidInput: A text has a lone surrogate, or a time is not a number.
-    """
-    for draft in drafts:
-        plain = draft.kind.isascii() and draft.role.isascii() and draft.response.isascii()
-        if not plain or not isfinite(draft.at):  # rare: an append pays for one glance
-            for name in ("kind", "role", "response", "at"):
-                _check_value(name, getattr(draft, name))
-
-
-def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
-    """Return the headers of entries that follow the newest one: the compare-and-swap of every store.
-
-    Raises:
-        Conflict: The turn head is another one.
-        InvalidInput: An entry may not come there.
-    """
-    if last.turn_head != turn_head:
-        raise Conflict(dialog_id, turn_head, last.turn_head)
-    made = []
-    for draft in drafts:
-        last = next_header(draft, last)
-        made.append(last)
-    return tuple(made)
-
-
-def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> tuple[Header, ...]:
-    """Return the headers of entries of another store; refuse what does not follow what is here, and bodies that do not match their headers.
-
-    Raises:
-        InvalidInput: There is such an entry.
-    """
-    for header, body in entries:
-        if (header.seq, header.total, header.size) != (last.seq + 1, last.total + len(body), len(body)):
-            raise InvalidInput(f"Entry {header.seq} does not follow entry {last.seq}.")
-        if body_digest(body) != header.digest:
-            raise InvalidInput(f"The body of entry {header.seq} does not match its digest.")
-        last = header
-    return tuple(header for header, _body in entries)
 
 
 def check_changes(changes: Mapping[str, object]) -> None:
@@ -256,86 +176,6 @@ def check_node(
         if not 0 <= span.start <= span.stop <= held:
             raise InvalidInput(f"Dialog {span.dialog} holds {held} entries: {span.start} to {span.stop} is outside.")
     return shared
-
-
-# --- headers ----------------------------------------------------------------------------------------------------------------------
-
-
-def require_written(place: Handle, body: object, digest: object, is_whole: Callable[[bytes], bool]) -> bytes:
-    """Return a body that is what was written.
-
-    Args:
-        place: Its entry.
-        body: What the store returns; None when it is lost.
-        digest: The digest in its header.
-        is_whole: Returns whether the header with another digest is what was written. Asked only where the digest differs: the header's checksum says
-            which of both is damaged.
-
-    Raises:
-        StoreDamaged: The body is lost, or other bytes than were written.
-    """
-    if not isinstance(body, bytes):
-        raise StoreDamaged(str(place), "its header is there, its body is not")
-    if (made := body_digest(body)) != digest and not is_whole(made):
-        raise StoreDamaged(str(place), "its body does not match the digest in its header")
-    return body
-
-
-def derived_header(header: Header, body: bytes, last: Header) -> Header:
-    """Return the header that follows from a body and the header before it. Of an unknown kind, only what every kind has.
-
-    Raises:
-        InvalidInput: The body is not an entry.
-    """
-    entry = decode_entry(body)
-    general: dict[str, Any] = {
-        "size": len(body),
-        "total": last.total + len(body),
-        "digest": body_digest(body),
-        "seq": last.seq + 1,
-    }
-    if entry.kind not in KINDS or entry.kind == "tombstone":
-        return header._replace(**general)
-    law = rule(entry.kind)
-    turn = header.turn_head == header.seq if law.turn and law.beside else law.turn
-    made = next_header(draft_of(entry, body), last, turn=turn, judged=False)
-    return made if entry.erased is None else made._replace(**_shape(header))
-
-
-def _shape(header: Header) -> dict[str, Any]:
-    """Return the fields after the digest: an erasure keeps them."""
-    return dict(zip(Header._fields[14:], header[14:], strict=True))
-
-
-# --- what entries name ------------------------------------------------------------------------------------------------------------
-
-_DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-
-
-def references(body: bytes) -> frozenset[BlobId]:
-    """Return the payloads that an entry names: what is spelt like an id, where media or the maker of a custom entry may have put one."""
-    if b'"digest"' not in body and b'"custom_type"' not in body:
-        return frozenset()
-    return frozenset(BlobId(found.decode()) for found in _DIGEST.findall(body))
-
-
-def media_in(body: bytes) -> Iterator[BlobId]:
-    """Yield the payloads of the media in an entry.
-
-    Raises:
-        InvalidInput: The body is not an entry.
-    """
-    if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
-        return
-    entry = decode_entry(body)
-    for media in media_of(entry.message) if isinstance(entry, MessageEntry | Inbox | LateResult) else ():
-        if media.url is None:
-            yield BlobId(media.digest)
-
-
-def listed(listing: bytes) -> frozenset[BlobId]:
-    """Return the payloads that the list of a kept file's pieces names."""
-    return frozenset(BlobId(found.decode()) for found in _DIGEST.findall(listing))
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import NOTHING, Header, Node, Span, messages_in
+from palaver.log import NOTHING, Header, Node, Span, derived_header, media_in, messages_in
 from palaver.plurals import counted
 from palaver.store.protocol import Copyable, Store
-from palaver.store.records import SHORT_DIGITS, derived_header, media_in
+from palaver.store.records import SHORT_DIGITS
 
 Extract: TypeAlias = Callable[[str, bytes], str]
 """Returns the text of an entry for the full-text index, from its kind and body: the function that the index was made with."""

@@ -30,6 +30,7 @@ from palaver.log import (
     decode_entry,
     draft,
     draft_of,
+    media_in,
     messages_in,
     next_header,
 )
@@ -37,7 +38,7 @@ from palaver.log.values import LogValue
 from palaver.messages import Speaker, Trust
 from palaver.plurals import counted
 from palaver.store.protocol import Copyable, SessionRecord, SourceRecord, Store
-from palaver.store.records import CHANGEABLE, media_in
+from palaver.store.records import CHANGEABLE
 from palaver.transfer.places import Places
 from palaver.transfer.records import EntryRecord, Payload, Record, pieces_in
 from palaver.view import Reason

@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle, Node, Span
+from palaver.log import Handle, Node, Span, media_in
 from palaver.store.protocol import SourceRecord, Store
-from palaver.store.records import media_in
 from palaver.transfer.records import EntryRecord, Payload, Record, pieces_in
 
 Payloads: TypeAlias = Literal["all", "there", "none"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle
+from palaver.log import Handle, references
 from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
-from palaver.store.records import references, unknown
+from palaver.store.records import unknown
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Rows
 from palaver.store.sql.rows import blob_digest, missing, session_no

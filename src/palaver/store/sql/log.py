@@ -11,8 +11,8 @@ from zlib import crc32
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Handle, Header, Span, lost_header
-from palaver.store.records import SHORT_DIGITS, derived_header, require_written, stored_json, unknown
+from palaver.log import NOTHING, Handle, Header, Span, derived_header, lost_header, require_written
+from palaver.store.records import SHORT_DIGITS, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, missing
 

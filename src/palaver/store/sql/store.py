@@ -11,22 +11,11 @@ from typing import Any, Self
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import Draft, Header, Node, Span, next_header
+from palaver.log import Draft, Header, Node, Span, appended, check_taken, next_header, references
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import (
-    MIN_PREFIX_DIGITS,
-    appended,
-    check_changes,
-    check_drafts,
-    check_kinds,
-    check_prefix,
-    check_taken,
-    checked,
-    references,
-    unknown,
-)
+from palaver.store.records import MIN_PREFIX_DIGITS, check_changes, check_kinds, check_prefix, checked, unknown
 from palaver.store.sql import log, rows, search, verify
 from palaver.store.sql.database import Database
 from palaver.store.sql.erasing import SqlEraser
@@ -146,7 +135,6 @@ class SqlStore:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
-        check_drafts(drafts)
         if not drafts:
             return appended(dialog_id, self.last(dialog_id), (), turn_head)
         return self._write(
@@ -155,7 +143,6 @@ class SqlStore:
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Append an entry outside the turn."""
-        check_drafts((draft,))
         return self._write(dialog_id, [draft.body], lambda last: (next_header(draft, last, turn=False),))[0]
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:

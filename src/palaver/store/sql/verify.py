@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import rule
+from palaver.log import digests_in, references, rule
 from palaver.store import text
-from palaver.store.records import SHORT_DIGITS, listed, references
+from palaver.store.records import SHORT_DIGITS
 from palaver.store.sql import log
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import Place, node_sum
@@ -60,7 +60,7 @@ def _sources(db: Database) -> Iterator[Found]:
 def source_names(rows: Rows, raw: str | None, index: str | None) -> set[BlobId]:
     """Return the payloads that a source names: its own, and those in the list of its pieces."""
     found = None if raw is None else rows.one("blob_get", digest=bytes.fromhex(raw))
-    pieces = set[BlobId]() if found is None else listed(found[0])
+    pieces = set[BlobId]() if found is None else digests_in(found[0])
     return {BlobId(one) for one in (raw, index) if one is not None} | pieces
 
 
