@@ -18,7 +18,6 @@ from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.providers import End, Event, Provider
-from palaver.providers.retry import Retry
 from palaver.session import Dialog
 from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
@@ -165,12 +164,10 @@ class ProviderInvoker:
 
     Attributes:
         provider: The provider.
-        retry: When the loop retries after a failure; None for the agent's options.
     """
 
-    def __init__(self, provider: Provider, retry: Retry | None = None) -> None:
+    def __init__(self, provider: Provider) -> None:
         self.provider = provider
-        self.retry = retry
 
     async def invoke(  # noqa: PLR0913 - the protocol's
         self,

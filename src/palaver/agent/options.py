@@ -35,7 +35,7 @@ class AgentOptions:
         max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK; that of
             the OpenAI Agents SDK is 10.
         max_llm_recall: The maximum number of retries when the provider fails; 0 follows `retry`.
-        retry: When and how often to retry, instead of the invoker's own policy.
+        retry: When and how often to retry; None for never.
         fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
         summarizer: Writes a summary in addition to the record when exchanges leave the view. Default: none.
         triggers: When to compact although the view still fits its limit.
@@ -182,8 +182,8 @@ class CallSettings:
 
     @property
     def retrying(self) -> Retry:
-        """When and how often to retry: `retry`, or else the invoker's own policy, or else never. `max_llm_recall` sets the number."""
-        policy = self.options.retry or getattr(self.invoker, "retry", None)
+        """When and how often to retry: `retry`, or else never. `max_llm_recall` sets the number."""
+        policy = self.options.retry
         if self.options.max_llm_recall:
             return replace(policy or Retry(), attempts=self.options.max_llm_recall + 1)
         return policy or Retry(attempts=1)

@@ -163,7 +163,7 @@ def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = 
     """Build an invoker by name.
 
     Args:
-        config: Its name, or a mapping with the name under `invoker`, a `retry` policy or its fields, and the provider's own arguments:
+        config: Its name, or a mapping with the name under `invoker` and the provider's own arguments:
             `build_invoker({"invoker": "openai", "base_url": "..."})`.
         runtime: Its registered invokers take precedence over providers. Default: the default runtime.
 
@@ -184,8 +184,7 @@ def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = 
         if name in runtime.invokers():
             made: Invoker = runtime.get_invoker(name)(rest)
             return made
-        retry = _retry(rest.pop("retry", None))
-        return ProviderInvoker(connect_provider(name, **rest), retry)
+        return ProviderInvoker(connect_provider(name, **rest))
     except TypeError as error:
         raise InvalidInput(f"The invoker {name!r} cannot be built from {sorted(rest)}: {error}.") from error
 
@@ -193,18 +192,3 @@ def build_invoker(config: Mapping[str, Any] | str, *, runtime: Runtime | None = 
 def register_invoker(name: str, builder: Builder) -> Builder:
     """Register an invoker with the default runtime, and return its builder."""
     return get_default_runtime().register_invoker(name, builder, overwrite=True)
-
-
-def _retry(given: object) -> Retry | None:
-    """Return a retry policy from a policy, a mapping of its fields, or a number of retries.
-
-    Raises:
-        InvalidInput: The value is anything else.
-    """
-    if given is None or isinstance(given, Retry):
-        return given
-    if isinstance(given, Mapping):
-        return Retry(**given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        return Retry(attempts=given + 1)
-    raise InvalidInput(f"retry is {given!r}.", hint="Pass a Retry, a mapping of its fields, or a number of retries.")
