@@ -210,7 +210,7 @@ def retotalled(headers: Sequence[Header], placed: Sequence[Placed], before: int)
         before: The length of all bodies before the first.
     """
     bodies = {entry.seq: entry for entry in placed}
-    total = before
+    total = before  # a header has the length of all bodies up to its own, so every later one changes
     for header in headers:
         entry = bodies.get(header.seq)
         size = header.size if entry is None else len(entry.body)

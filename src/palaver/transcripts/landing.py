@@ -69,7 +69,7 @@ class Landing:
 
     def branch(self, event: Branch) -> None:
         """Create the dialog, unless an earlier import did."""
-        self.flush()
+        self.flush()  # a fork shares entries by their numbers, which pending ones do not have yet
         self._seen.setdefault(event.dialog, 0)
         known = self.places.dialogs.get(event.dialog)
         forks = event.parent is not None and event.relation != "subagent"
@@ -154,7 +154,7 @@ class Landing:
         ranges = self._upto(kept[-1]) if kept else self._inherited(old)
         self._make(key, self.store.node(old).owner, old, ranges, REWRITE)
         self.places.landed[key] = kept
-        self._parted[key] = min(index, self._parted.get(key, index))
+        self._parted[key] = min(index, self._parted.get(key, index))  # forks before the first difference still share
         self.rewritten += 1
 
     def _add(self, event: Put) -> None:
@@ -198,6 +198,7 @@ class Landing:
         if dialog not in self._repeats:
             self._repeats[dialog] = Repeats(self.store, self.store.node(dialog), header.seq)
         repeated = self._repeats[dialog].repeats(dialog, header)
+        # a rewritten file repeats responses, and each was paid for once
         if isinstance(event.entry, MessageEntry) and (said := event.entry.message).usage and not repeated:
             self.cost += cost_of(said.usage, said.model or "", said.timestamp)
 

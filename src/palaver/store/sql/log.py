@@ -113,7 +113,7 @@ def bodies(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> I
 
 def _bodies(db: Database, place: Place, bounds: range) -> Iterator[tuple[int, bytes]]:
     for seq, body, _kind, digest in judged(db, place, bounds):
-        with suppress(StoreDamaged):
+        with suppress(StoreDamaged):  # one bad body must not hide the rest; `verify` and the doctor report it
             yield seq, _written(db, place, seq, body, digest)
 
 
@@ -170,7 +170,9 @@ def pages(
             else:
                 start = seq + 1
             yield row
-        size = min(4 * size, _PAGE_ROWS)
+        size = min(
+            4 * size, _PAGE_ROWS
+        )  # a reader that stops early pays for few rows, one that goes through for few statements
 
 
 # --- damaged headers ----------------------------------------------------------------------------------------------------------------
