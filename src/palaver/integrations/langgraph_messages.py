@@ -14,8 +14,7 @@ from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.integrations.keyed import append, create_fork, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
 from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, upto
-from palaver.messages import Usage
-from palaver.messages.message import from_chat_dict
+from palaver.messages import Usage, from_chat_dict
 from palaver.store import Store
 
 _ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
