@@ -67,14 +67,14 @@ def test_a_repeat_is_not_run_unless_something_changed() -> None:
         return anyio.run(one_by_one)
 
     outcomes = asked("read read write read fail fail")
-    assert [each.repeated for each in outcomes] == [False, True, False, False, False, False]
+    assert [each.ending == "repeated" for each in outcomes] == [False, True, False, False, False, False]
     assert runs == ["a", "write a", "a"]
     assert "'read' was not run again: the same call, 'c0', has been answered" in outcomes[1].result.text()
     assert outcomes[1].result.text().endswith("It was:\ntext of a")
-    assert [each.repeated for each in asked("read read", again=True)] == [False, False]
+    assert [each.ending == "repeated" for each in asked("read read", again=True)] == [False, False]
     within = [ToolCallContent(f"c{number}", "read", args={"path": "a"}) for number in range(3)]
     side_by_side = anyio.run(execute_all, Toolbox([read]), within)
-    assert [each.repeated for each in side_by_side] == [False, True, True]
+    assert [each.ending == "repeated" for each in side_by_side] == [False, True, True]
 
 
 @pytest.mark.parametrize("when", ["start", "outcome"])

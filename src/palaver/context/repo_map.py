@@ -14,7 +14,7 @@ from typing import Any
 from palaver.context.tool_effects import effect
 from palaver.errors import InvalidInput
 from palaver.messages import ToolCallContent
-from palaver.repomap import MAP_TOKENS, Drawing, ScanLimits, Tags, draw, look, require
+from palaver.repomap import MAP_TOKENS, Drawing, Tags, draw, look, require
 from palaver.tokens import Counter
 from palaver.tokens import counter as counter_of
 from palaver.tools import CallContext, Function
@@ -37,12 +37,11 @@ class RepoMap:
         folder: The repository.
     """
 
-    def __init__(self, folder: str | Path, *, limits: ScanLimits | None = None) -> None:
+    def __init__(self, folder: str | Path) -> None:
         """Map a folder. It is read when a map is drawn; only files that changed are parsed again.
 
         Args:
             folder: The repository, or a part of it.
-            limits: How much of it is read.
 
         Raises:
             InvalidInput: It is not a folder.
@@ -52,7 +51,6 @@ class RepoMap:
         self.folder = Path(folder).absolute()
         if not self.folder.is_dir():
             raise InvalidInput(f"{folder} is not a folder.", hint="Name the repository's folder.")
-        self._limits = limits
         self._known: dict[str, Tags | None] = {}
         self._drawn: dict[tuple[object, ...], str] = {}
         self._lock = threading.Lock()
@@ -111,7 +109,7 @@ class RepoMap:
         mentioned: Iterable[str] = (),
     ) -> Drawing:
         with self._lock:
-            repository = look(self.folder, self._limits, self._known)
+            repository = look(self.folder, known=self._known)
         return draw(
             repository,
             max_tokens=max_tokens,

@@ -129,12 +129,12 @@ class DialogWriter:
         """Return a writer for a fork of this dialog at a mark, by default at its end."""
         return DialogWriter(key, self._format, self._calls, at or self.mark())
 
-    def branch(self, owner: str, relation: str = "") -> Branch:
+    def branch(self, owner: str) -> Branch:
         """Return the event that begins the dialog."""
         if self._start is None:
             return Branch(dialog=self.key, owner=owner)
         parent, at = self._start.writer.key, self._start.puts
-        return Branch(dialog=self.key, parent=parent, at=at, owner=owner, relation=relation or "fork")
+        return Branch(dialog=self.key, parent=parent, at=at, owner=owner, relation="fork")
 
     # --- entries --------------------------------------------------------------------------------------------------------
 

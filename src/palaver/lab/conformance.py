@@ -29,17 +29,16 @@ _TOKENS = 2_000
 _NUMBER = re.compile(r"\d[\d,.]*")
 
 
-def broken_laws(policy: Callable[[], ContextManager], model: str, seed: int = 0) -> tuple[str, ...]:
+def broken_laws(policy: Callable[[], ContextManager], model: str) -> tuple[str, ...]:
     """Return the laws that a policy breaks, one sentence for each.
 
     Args:
         policy: Creates a new policy for each conversation, to detect policies with state.
         model: The model that counts tokens.
-        seed: The seed of the conversations.
     """
     broken: dict[str, str] = {}
     for number in range(_CONVERSATIONS):
-        chance = random.Random(f"{seed}/{number}")  # noqa: S311 - conversations, not secrets
+        chance = random.Random(number)  # noqa: S311 - conversations, not secrets
         steps = [_step(chance) for _ in range(chance.randrange(4, _STEPS))]
         for check in _checks(steps, policy, model, grows=number < _GROWING):
             try:

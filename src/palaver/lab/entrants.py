@@ -179,7 +179,6 @@ class Settings:
         stand_ins: Replacements for a model's summaries.
         lifetime: The lifetime of the provider's cache in seconds; None for the provider's own.
         jobs: The number of processes.
-        seed: The seed for resampling sessions.
         resamples: The number of resamplings of sessions.
     """
 
@@ -191,7 +190,6 @@ class Settings:
     stand_ins: tuple[str, ...] = ("fold",)
     lifetime: float | None = None
     jobs: int = 1
-    seed: int = 0
     resamples: int = 1_000
 
 

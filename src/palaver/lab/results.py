@@ -381,7 +381,6 @@ class LabRun(_Row):
         prices: The price sheet, as its attributes.
         currency: `USD`, or `input tokens` if the model has no known price.
         assumptions: The assumptions, one sentence for each.
-        seed: The seed for resampling sessions.
         resamples: The number of resamplings of sessions.
         version: The version of palaver.
         schema: The version of this schema.
@@ -399,7 +398,6 @@ class LabRun(_Row):
     prices: Mapping[str, Any]
     currency: str
     assumptions: tuple[str, ...]
-    seed: int = 0
     resamples: int = 1_000
     version: str = ""
     schema: int = SCHEMA

@@ -126,7 +126,6 @@ def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> LabR
         prices=asdict(prices),
         currency=prices.currency,
         assumptions=tuple(_assumptions(settings, prices)),
-        seed=settings.seed,
         resamples=settings.resamples,
         version=version(DISTRIBUTION),
         code=code_digest(),
@@ -189,7 +188,7 @@ def _begin(results: Results, run: LabRun, *, resume: bool) -> None:
 def _unlawful(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
     """Return the laws that a user's own policies break, by policy."""
     found = {
-        each.name: broken_laws(lambda each=each: entrant_of(each.name, settings).manager, settings.model, settings.seed)  # type: ignore[misc]
+        each.name: broken_laws(lambda each=each: entrant_of(each.name, settings).manager, settings.model)  # type: ignore[misc]
         for each in entrants
         if each.own
     }

@@ -131,7 +131,7 @@ def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
 
 
 def _score(run: LabRun, pairs: Sequence[Pair]) -> Score:
-    return _scored(run, len(pairs), ratio_interval(pairs, resamples=run.resamples, seed=run.seed))
+    return _scored(run, len(pairs), ratio_interval(pairs, resamples=run.resamples))
 
 
 def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
@@ -152,7 +152,7 @@ def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayR
     for name in COMPARED:
         pair = SCORES[name][1]
         one, other = zip(*((pair(row), pair(its)) for row, its in both), strict=True)
-        interval = paired_interval(one, other, resamples=run.resamples, seed=run.seed)
+        interval = paired_interval(one, other, resamples=run.resamples)
         differences[name] = _scored(run, len(both), interval)
     return differences
 

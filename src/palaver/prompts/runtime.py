@@ -224,10 +224,6 @@ class Runtime:
         homes = (namespace, f"{package}.{room}" if package else "", package, self.default_namespace)
         return tuple(dict.fromkeys(filter(None, homes)))
 
-    def tools(self) -> tuple[str, ...]:
-        """Return the keys of all registered tools, sorted."""
-        return self._tools.keys()
-
     def functions_of(self, prompt: Prompt) -> tuple[Function, ...]:
         """Return the functions of a prompt: references resolved, callables and tactics converted, declarations linked.
 
@@ -291,10 +287,6 @@ class Runtime:
         """Return the key of this tactic, compared by identity, or None."""
         return self._tactics.key_of(tactic)
 
-    def tactics(self) -> tuple[str, ...]:
-        """Return the keys of all registered tactics, sorted."""
-        return self._tactics.keys()
-
     # --- context managers ---------------------------------------------------------------------------------------------------
 
     def register_context_manager(self, manager: _Manager, overwrite: bool = True) -> _Manager:  # noqa: FBT001, FBT002 - a public signature
@@ -338,10 +330,6 @@ class Runtime:
             NotFound: No object has this key; `close` has similar keys.
         """
         return self._configs.get(name, self.default_namespace)
-
-    def configs(self) -> tuple[str, ...]:
-        """Return the keys of all registered configurations, sorted."""
-        return self._configs.keys()
 
     def register_invoker(self, name: str, builder: _Invoker, *, overwrite: bool = False) -> _Invoker:
         """Register what builds an invoker from a configuration, and return it.

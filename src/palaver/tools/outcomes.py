@@ -125,11 +125,6 @@ class ToolOutcome:
         return self.function_call.error_message
 
     @property
-    def repeated(self) -> bool:
-        """Whether an earlier result answered the call."""
-        return self.ending == "repeated"
-
-    @property
     def executed(self) -> bool:
         """Whether the function ran, with or without success."""
         return self.ending in {"done", "failed", "timeout"}

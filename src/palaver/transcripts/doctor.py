@@ -30,7 +30,7 @@ from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import Call, How, Request, compile, validate  # noqa: A004 - the word for it
 
 if TYPE_CHECKING:
-    from palaver.formats import Loss, ReadLimits
+    from palaver.formats import Loss
 
 OVER_WINDOW = "over_window"
 """The code of a view that is larger than its model's window: valid in form, and a budget is the way out."""
@@ -42,7 +42,7 @@ DAMAGED_STORE = "damaged_store"
 # --- a file -----------------------------------------------------------------------------------------------------------------------
 
 
-def examine_file(path: str | Path, limits: ReadLimits | None = None) -> Iterator[Diagnosis]:
+def examine_file(path: str | Path) -> Iterator[Diagnosis]:
     """Examine a file of another agent, or a bundle, in memory: one diagnosis for each conversation in it.
 
     Raises:
@@ -52,7 +52,7 @@ def examine_file(path: str | Path, limits: ReadLimits | None = None) -> Iterator
     from palaver.transcripts.importing import Importer  # noqa: PLC0415 - examining a session reads no files
 
     store = MemoryStore()
-    for imported in Importer(store, keep_source=False, limits=limits).import_path(path):
+    for imported in Importer(store, keep_source=False).import_path(path):
         diagnosis = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]
         bundle = imported.format == "palaver-bundle"  # its handles stay what they are
