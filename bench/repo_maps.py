@@ -8,7 +8,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.measure import Row, compared, timed
-from palaver.repomap import ScanLimits, Tags, draw, language_of, look
+from palaver.repomap import Tags, draw, look
+from palaver.repomap.files import ScanLimits
+from palaver.repomap.languages import language_of
 from palaver.tokens import counter
 
 _HERE = Path(__file__).parent.parent

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.repomap import Definition, Drawing, RepoFile, Repository, SourceLine, Tags, Use, draw, look
+from palaver.repomap import Drawing, Tags, draw, look
+from palaver.repomap.parsing import Definition, SourceLine, Use
 from palaver.repomap.ranking import TaggedFile, rank
+from palaver.repomap.repository import RepoFile, Repository
 from tests.repomap.made_up import COUNT, SHOP, written
 
 NAMES = st.sampled_from(["run", "a", "_b", "total_of_items", "ShoppingBasket", "x", "y", "z"])

@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from palaver.repomap import ScanLimits, look
-from palaver.repomap.files import read, walk
+from palaver.repomap import look
+from palaver.repomap.files import ScanLimits, read, walk
 from tests.repomap.made_up import SHOP, written
 
 
@@ -99,17 +99,6 @@ def test_costly_patterns_are_skipped(tmp_path: Path) -> None:
     found = walk(written(tmp_path, {".gitignore": patterns, "a" * 200: "", "x.log": "", "y.py": ""}), ScanLimits())
     assert found.paths == [".gitignore", "a" * 200, "y.py"]
     assert 2 <= found.left_out["lines of .gitignore"] <= 4
-
-
-def test_digest_covers_names_and_sources(tmp_path: Path) -> None:
-    """Another folder with the same content has the same digest; a README's text does not count."""
-    first = look(written(tmp_path / "one", SHOP)).digest
-    other = written(tmp_path / "other", {**SHOP, "README.md": "# Another\n"})
-    assert look(other).digest == first
-    written(other, {"shop/till.py": "x = 1\n"})
-    changed = look(other).digest
-    (other / "new.txt").touch()
-    assert len({first, changed, look(other).digest}) == 3
 
 
 def test_files_are_found_by_foreign_paths(tmp_path: Path) -> None:

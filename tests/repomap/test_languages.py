@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from palaver.repomap import LANGUAGES, Tags
+from palaver.repomap import Tags
+from palaver.repomap.languages import LANGUAGES
 from palaver.repomap.parsing import parse
 
 NAMES = [each.name for each in LANGUAGES]

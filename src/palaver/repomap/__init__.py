@@ -4,26 +4,7 @@
 """
 
 from palaver.repomap.drawing import MAP_TOKENS, Drawing, draw
-from palaver.repomap.files import ScanLimits
-from palaver.repomap.languages import LANGUAGES, Language, language_of
-from palaver.repomap.parsing import Definition, SourceLine, Tags, Use, visible
-from palaver.repomap.repository import RepoFile, Repository, look, require
+from palaver.repomap.parsing import Tags
+from palaver.repomap.repository import look, require
 
-__all__ = [
-    "LANGUAGES",
-    "MAP_TOKENS",
-    "Definition",
-    "Drawing",
-    "Language",
-    "RepoFile",
-    "Repository",
-    "ScanLimits",
-    "SourceLine",
-    "Tags",
-    "Use",
-    "draw",
-    "language_of",
-    "look",
-    "require",
-    "visible",
-]
+__all__ = ["MAP_TOKENS", "Drawing", "Tags", "draw", "look", "require"]

@@ -37,9 +37,7 @@ class Drawing:
         files: The paths of the files in it.
         definitions: The number of definitions shown.
         of_files: The number of files in the repository.
-        of_definitions: The number of definitions in the repository.
         left_out: The number of files that were not read, by reason.
-        digest: The repository's digest.
     """
 
     text: str
@@ -47,9 +45,7 @@ class Drawing:
     files: tuple[str, ...]
     definitions: int
     of_files: int
-    of_definitions: int
     left_out: Mapping[str, int]
-    digest: str
 
 
 class _MapEntry(NamedTuple):
@@ -93,9 +89,7 @@ def draw(
         files=tuple(sorted({entry.path for entry in entries[:low]})),
         definitions=sum(entry.definition is not None for entry in entries[:low]),
         of_files=len(repository.files),
-        of_definitions=repository.definitions,
         left_out=repository.left_out,
-        digest=repository.digest,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -47,12 +46,10 @@ class Repository:
     Attributes:
         files: The files, nearest to the top first.
         left_out: The number of omitted files, by reason.
-        digest: The SHA-256 of the names of the files and the content of parsed files, on which a map depends.
     """
 
     files: tuple[RepoFile, ...]
     left_out: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
-    digest: str = ""
 
     @cached_property
     def definitions(self) -> int:
@@ -98,7 +95,7 @@ def look(
     for gone in [key for key in reader.known if key not in reader.used]:
         del reader.known[gone]
     left_out = MappingProxyType(dict(sorted((walked.left_out + reader.left_out).items())))
-    return Repository(files=files, left_out=left_out, digest=reader.digest.hexdigest())
+    return Repository(files=files, left_out=left_out)
 
 
 def require() -> None:
@@ -114,15 +111,12 @@ class _FileReader:
     limits: ScanLimits
     known: MutableMapping[str, Tags | None]
     left_out: Counter[str] = field(default_factory=Counter)
-    digest: hashlib._Hash = field(default_factory=hashlib.sha256)
     used: set[str] = field(default_factory=set)
     parsed: int = 0
     size: int = 0
 
     def file(self, path: str) -> RepoFile:
         """Read one file."""
-        name = os.fsencode(path)
-        self.digest.update(b"%d:%b" % (len(name), name))
         language = language_of(path)
         if language is None:
             return RepoFile(path)
@@ -148,7 +142,6 @@ class _FileReader:
 
     def _tags(self, language: Language, content: bytes) -> Tags | None:
         key = f"{language.name} {hashlib.sha256(content).hexdigest()}"
-        self.digest.update(key.encode())
         self.used.add(key)
         if key not in self.known:
             self.known[key] = parse(language, content.removeprefix(b"\xef\xbb\xbf"))
