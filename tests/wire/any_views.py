@@ -283,7 +283,6 @@ def views(draw: st.DrawFn, *, closed: bool = False, most: int = 6) -> View:
         tools=tuple(draw(st.lists(tool_specs(), max_size=3))),
         exchanges=tuple(held),
         model=draw(_MODELS),
-        edited=draw(st.sampled_from([0, 0, 1, 3])),
     )
 
 

@@ -250,7 +250,6 @@ ANTHROPIC: Final = [
     Case(R.PROVIDER_CALL, {"messages/5/content+": _block("server_tool_use", id="s1", name="web_search", input={})}),
     Case(R.PROVIDER_CALL, {"messages/5/content+": _block("web_search_tool_result", tool_use_id="s1", content=[])}),
     Case(R.THINKING_SIGNATURE, {f"{SAID}/0/signature": ""}),
-    Case(R.THINKING_ORDER, {f"{SAID}+": SIGNED}),
     Case(R.THINKING_FIRST, {"messages/6": DROP, "messages/5": DROP, f"{SAID}/0": DROP, "thinking": BUDGET}),
     Case(R.THINKING_BUDGET, {"thinking": {"type": "enabled", "budget_tokens": 1000}}),
     Case(R.MEDIA_KIND, {f"{SOURCE}/media_type": "image/heic"}),

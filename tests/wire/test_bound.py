@@ -73,7 +73,6 @@ CHANGES: dict[str, Callable[[Dialog, str], Request]] = {
     "a provider's tool added": lambda dialog, model: asked(dialog, model, provider_tools={"web_search": True}),
     "windowed fork": lambda dialog, model: asked(dialog.fork(last_n=3), model),
     "fork without its beginning": lambda dialog, model: asked(dialog.fork(last_n=3, first_k=0), model),
-    "a compaction undone": lambda dialog, model: asked(undone(dialog, model), model),
     "a context manager": lambda dialog, model: asked(
         dialog, model, policy=Manager(lambda dialog: dialog.fork(last_n=3))
     ),
@@ -111,10 +110,19 @@ def test_thinking_after_a_change_goes_back() -> None:
         answer(dialog, NEWEST)
         dialog.put_text("and?")
     assert thoughts(asked(dialog, NEWEST, provider_tools={"web_search": True})) == 2
-    assert thoughts(asked(dialog, NEWEST)) == 0
+
+
+def test_thinking_comes_back_with_what_it_was_bound_to() -> None:
+    """Once tools or a compaction are as they were, what was thought then goes back; what was thought meanwhile does not."""
+    dialog = begun(NEWEST)
+    asked(dialog, NEWEST, provider_tools={"web_search": True})
     answer(dialog, NEWEST)
     dialog.put_text("and?")
-    assert thoughts(asked(dialog, NEWEST)) == 1
+    assert thoughts(asked(dialog, NEWEST)) == 3
+    answer(dialog, NEWEST)
+    dialog.put_text("and?")
+    assert thoughts(asked(dialog, NEWEST)) == 4
+    assert thoughts(asked(undone(begun(NEWEST), NEWEST), NEWEST)) == 3
 
 
 def test_imported_thinking_stays_out() -> None:
@@ -133,22 +141,49 @@ def test_imported_thinking_stays_out() -> None:
 # --- fit -----------------------------------------------------------------------------------------------------------------
 
 
-def test_fit_in_a_loop_drops_thinking_once_it_cuts() -> None:
-    """R241: over several cuts of a growing list, no thinking that was signed for another list is sent, and each is listed."""
-    messages: list[Any] = [{"role": "user", "content": "go"}]
-    cuts = set()
+def plain(messages: list[Any]) -> list[Any]:
+    """Return a list without its thinking."""
+    return [{**each, "content": [part for part in each["content"] if part["type"] != "thinking"]} for each in messages]
+
+
+def test_fit_in_a_loop_keeps_thinking_that_is_still_bound() -> None:
+    """R241: over several cuts of a growing list, thinking stays exactly while what precedes it is what its request had; the rest is listed."""
+    messages: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
+    asked_with: list[list[Any]] = []
+    cuts, left = set(), set()
     for number in range(60):
         fitted = fit(messages, model=NEWEST, budget=3_000)
+        sent = {
+            part["thinking"]: place
+            for place, each in enumerate(fitted.messages)
+            for part in each["content"]
+            if part["type"] == "thinking"
+        }
+        shown = {
+            part["id"]: place
+            for place, each in enumerate(fitted.messages)
+            for part in each["content"]
+            if part["type"] == "tool_use"
+        }
+        bound = {
+            f"hm {made}"
+            for made in range(number)
+            if (place := shown.get(f"t{made}")) is not None
+            and plain(fitted.messages[:place]) == plain(asked_with[made])
+        }
+        assert set(sent) == bound, number
         gone = [each for each in fitted.omitted if each.reason == "unbound"]
-        assert thoughts(fitted.messages) == (0 if fitted.omitted else number), number
-        assert all(fitted.recall(each.place).content == "hm" for each in gone)
+        assert {fitted.recall(each.place).content for each in gone} == {f"hm {name[1:]}" for name in shown} - bound
         assert fitted.tokens <= 3_000
         cuts.add(len(messages) - len(fitted.messages))
-        thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+        left.add(len(sent))
+        asked_with.append(fitted.messages)
+        thought = {"type": "thinking", "thinking": f"hm {number}", "signature": "c2ln"}
         use = {"type": "tool_use", "id": f"t{number}", "name": "sh", "input": {"cmd": "ls"}}
         result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number}: " + "word " * 100}
         messages += [{"role": "assistant", "content": [thought, use]}, {"role": "user", "content": [result]}]
     assert len(cuts) > 3
+    assert len(left) > 3
 
 
 def test_fit_keeps_thinking_for_older_models() -> None:

@@ -52,7 +52,6 @@ def test_thinking_goes_to_its_family_of_models() -> None:
 def test_thinking_of_a_turn_goes_back_all_or_none() -> None:
     """Where one block of a turn's thinking cannot go back, none does, and each is reported."""
     cases: list[tuple[list[Content | str], str]] = [
-        ([call("a"), SIGNED, "Done."], "it stands after a tool call of its turn"),
         (["Well.", SIGNED], "its turn breaks off after it"),
         ([SIGNED, ThinkingContent(content="more", provider="anthropic"), "Done."], "not signed"),
         ([SIGNED, ENCRYPTED, "Done."], "another provider's"),

@@ -314,13 +314,18 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
     if kept.is_function_call or (paused(kept) and not final):
-        run.record(MessageEntry(message=kept))
+        run.record(_answer(kept, result))
         # a store may redact what it writes, but the call must run with the model's own arguments
         run.turn.response = kept
         return
     run.look()
     run.deliver(kept)
-    run.end("final" if run.listeners.fault is None else "failed", MessageEntry(message=kept))
+    run.end("final" if run.listeners.fault is None else "failed", _answer(kept, result))
+
+
+def _answer(message: Message, result: InvokeResult) -> MessageEntry:
+    """Return the entry of an answer, with what its request had before it."""
+    return MessageEntry(message=message, bound=None if result.request is None else result.request.bound)
 
 
 def _as_logged(message: Message) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index as place_of
@@ -34,10 +35,9 @@ from palaver.providers import COMPACTION, Dialect, Item, ListWriter, dialect, it
 from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
-from palaver.view import Block, Omission, Reason, View, fold_messages
+from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 from palaver.view.blocks import BlockChange
 from palaver.wire import Change, How, Profile, Report
-from palaver.wire.reasoning import first_bound
 from palaver.wire.script import marked
 
 __all__ = ["Fit", "fit"]
@@ -179,7 +179,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     own = budget
     if budget is None and isinstance(manager, Policy):
         own = manager.budget if manager.model_name else manager.budget_for(model)
-    return job.fitted(job.fit(manager, Budget.parse(own, model), meter), system)
+    room = Budget.parse(own, model)
+    return job.fitted(job.bound(job.fit(manager, room, meter), manager, room, meter), system)
 
 
 Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None
@@ -192,6 +193,7 @@ class _Done:
     written: Written
     tools: tuple[ToolSpec, ...]
     tokens: int
+    writer: ListWriter
 
 
 @dataclass(frozen=True)
@@ -292,11 +294,10 @@ class _Job:
                     raise
                 around = {**error.breakdown, "around the messages": added}
                 raise InfeasibleBudget(budget.limit, error.needed + added, around) from error
-            composed = _bound(composed, self.profile, meter)
             written = writer.write(composed.view)
             tokens = self._size(written, meter) if written.grew else composed.after.total
             if tokens <= budget.limit or (isinstance(manager, Policy) and not manager.enabled):
-                return _Done(composed, written, (), tokens)
+                return _Done(composed, written, (), tokens, writer)
             added += tokens - budget.limit
         needed = budget.limit + added
         raise InfeasibleBudget(budget.limit, needed, {"around the messages": needed})
@@ -312,6 +313,36 @@ class _Job:
         read = _with_speakers(self.dialect.read(written.items), written.items, None)
         return meter.view(_listed(read, system, self.tools, ())).total
 
+    def bound(self, done: _Done, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
+        """Return a list without the thinking that was made before the present cut, which a provider that checks would refuse.
+
+        The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, the answer's
+        thinking is bound to what precedes it now. Cuts only move forward, so that all later answers were made under the present cut, too. Nothing
+        is known of what a plain context manager did before.
+        """
+        cut = done.composed.view
+        if not self.profile.reasoning.bound or cut is done.writer.before:
+            return done
+        answers = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange)]
+
+        def same(index: int) -> bool:
+            first = cut.exchanges[index].first
+            upto = 0 if first is None else first.seq
+            pinned = tuple(place for place in self.pinned if place < upto)
+            earlier = replace(
+                self, given=self.given[:upto], items=self.items[:upto], read=self.read[:upto], pinned=pinned
+            )
+            return earlier.fit(manager, budget, meter).composed.view.exchanges == cut.exchanges[:index]
+
+        planned = isinstance(manager, Policy)
+        found = bisect_left(answers, True, key=same) if planned else len(answers)  # noqa: FBT003 - what is looked for
+        first = answers[found] if found < len(answers) else len(cut.exchanges)
+        composed = _without_thinking(done.composed, first, meter)
+        if composed is done.composed:
+            return done
+        less = done.composed.after.total - composed.after.total
+        return replace(done, composed=composed, written=done.writer.write(composed.view), tokens=done.tokens - less)
+
     def _another_maker(self) -> bool:
         """Return whether another maker's model is called in the dialect of OpenAI."""
         return (
@@ -321,23 +352,26 @@ class _Job:
         )
 
 
-def _bound(composed: Composed, rules: Profile, meter: Meter) -> Composed:
-    """Return a list without the thinking that its provider would refuse, because what comes before it is no longer what it was signed for."""
+def _thinks(exchange: Exchange) -> bool:
+    return any(isinstance(block.content, ThinkingContent) for block in exchange.blocks())
+
+
+def _without_thinking(composed: Composed, first: int, meter: Meter) -> Composed:
+    """Return a list without the thinking before an exchange: its provider would refuse it."""
     view = composed.view
-    edited = view.exchanges[: first_bound(view, rules)] if rules.reasoning.bound else ()
     thoughts = {
         block.origin: len(block.content.content)
-        for block in (block for exchange in edited for block in exchange.blocks())
+        for block in (block for exchange in view.exchanges[:first] for block in exchange.blocks())
         if isinstance(block.content, ThinkingContent) and block.origin is not None
     }
     if not thoughts:
         return composed
     gone = dict.fromkeys(thoughts, BlockChange(Reason.UNBOUND))
-    exchanges = (replace(exchange, changes={**exchange.changes, **gone}) for exchange in edited)
+    exchanges = (replace(exchange, changes={**exchange.changes, **gone}) for exchange in view.exchanges[:first])
     omissions = (Omission(reason=Reason.UNBOUND, handle=place, size=size) for place, size in thoughts.items())
     view = replace(
         view,
-        exchanges=(*exchanges, *view.exchanges[len(edited) :]),
+        exchanges=(*exchanges, *view.exchanges[first:]),
         omissions=(*view.omissions, *omissions),
     )
     return replace(composed, view=view, after=meter.view(view))

@@ -157,8 +157,6 @@ def _with_omissions(view: View, shown: View, by: str) -> View:
         exchanges=shown.exchanges,
         omissions=(*view.omissions, *gone),
         policies=policies,
-        edited=len(shown.exchanges),
-        changed=0,
     )
 
 

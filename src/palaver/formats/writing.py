@@ -85,9 +85,7 @@ def spelled(
         script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
         script = tuple(with_provider_blocks(script, rules, notes, asked=True))
         speeches = ((speech,) for speech in script)
-        sent = (
-            with_reasoning(speech, rules, speech[0].model, notes, taken, unbound="", thinks=True) for speech in speeches
-        )
+        sent = (with_reasoning(speech, rules, speech[0].model, notes, taken, thinks=True) for speech in speeches)
         script = tuple(speech for kept in sent for speech in kept if speech.parts)
         begins = "" if any(scripts) or not script else script[0].role
         scripts.append((*opened(begins, rules, notes), *script))

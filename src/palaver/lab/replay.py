@@ -50,7 +50,6 @@ class CommittedView:
             exchanges=(*exchanges, *log.exchanges[len(then.exchanges) :]),
             omissions=(*shown.omissions, *(gone for gone in log.omissions if gone not in known)),
             policies=shown.policies,
-            edited=max(len(shown.exchanges), log.edited),
         )
 
     def commit(self, view: View, log: View) -> None:

@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, Tag
 from palaver.ids import DialogId, now
 from palaver.log.values import (
     BlockEdit,
+    Bound,
     Derived,
     Erasure,
     JsonValue,
@@ -52,11 +53,13 @@ class MessageEntry(Entry):
     Attributes:
         message: The message.
         prompt: The path of the registered prompt that governs the model's next turn, or None. Messages of models and tools have none.
+        bound: What the request of an answer had before it; None where no request is recorded.
     """
 
     kind: Literal["message"] = "message"
     message: Message
     prompt: str | None = None
+    bound: Bound | None = None
 
 
 class Instructions(Entry):

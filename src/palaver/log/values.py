@@ -68,6 +68,20 @@ class Erasure(LogValue):
     receipt: str
 
 
+class Bound(LogValue):
+    """What the request of an answer had before it, in digests: a provider binds thinking to it.
+
+    Attributes:
+        prefix: The digest of its instructions, tools and messages, without what was bound itself.
+        last: The digest of the bound content of the last answer in it that had any, or empty.
+        count: How many answers in it had bound content.
+    """
+
+    prefix: str
+    last: str = ""
+    count: int = 0
+
+
 class Section(LogValue):
     """A named part of the system instructions.
 

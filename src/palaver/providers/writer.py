@@ -286,8 +286,8 @@ class ListWriter:
 
     def _compile(self, view: View, index: int) -> list[Item]:
         """Compile one exchange. Before an exchange of the model the wire lets the user begin."""
-        exchange, edited = view.exchanges[index], int(index < view.edited)
-        alone = replace(view, system=(), tools=(), exchanges=(exchange,), omissions=(), edited=edited)
+        exchange = view.exchanges[index]
+        alone = replace(view, system=(), tools=(), exchanges=(exchange,), omissions=())
         items: list[Item] = self._request(alone)[self.dialect.items]
         begins = (
             self.profile.turns.first
@@ -307,7 +307,9 @@ class ListWriter:
         return Written(items, system, (change,), grew=True)
 
     def _request(self, view: View) -> Any:  # noqa: ANN401 - a JSON object
-        request = compile(view, self.profile, Call(model=self.model or "any", cache=False), self._media)
+        # what thinking is bound to is decided with the whole list, by `fit`
+        unchecked = replace(self.profile, reasoning=replace(self.profile.reasoning, bound=False))
+        request = compile(view, unchecked, Call(model=self.model or "any", cache=False), self._media)
         return thaw(request.body)
 
     def _media(self, digest: str) -> bytes:

@@ -654,19 +654,22 @@ class Dialog:
         asked, at = self._asked or (None, -1)
         request = asked if at == self.opened.last.seq else None  # after another entry, an answer is not to that request
         given = tuple(providers.messages_of(message, request))
-        stored = tuple(part for said, _ in given for part in self.opened.stamped(said))
+        entries = [
+            MessageEntry(message=part, bound=request.bound if request is not None and said.is_assistant_side else None)
+            for said, _ in given
+            for part in self.opened.stamped(said)
+        ]
         if request is not None and any(answered for _, answered in given):
             self.calls.record(request)
-        stored = self._write(*stored)
+        stored = self._write(*entries)
         return stored[-1] if providers.is_one(message) else stored
 
-    def _write(self, *messages: Message) -> tuple[Message, ...]:
+    def _write(self, *entries: MessageEntry) -> tuple[Message, ...]:
         """Append messages that have this dialog's id, and return them as they are stored."""
         self._asked = None
-        entries = tuple(MessageEntry(message=message) for message in messages)
         self.record(*entries)
         if isinstance(self.store, RedactingStore):  # what is stored differs from what was passed
-            entries = tuple(map(self.store.stored, entries))
+            return tuple(self.store.stored(entry).message for entry in entries)
         return tuple(entry.message for entry in entries)
 
     def put_text(
@@ -718,7 +721,7 @@ class Dialog:
         """Append a message and put a prompt into force, both or neither."""
         before, self.opened.prompt.value = self.opened.prompt.value, prompt
         try:
-            return self._write(message)[0]
+            return self._write(MessageEntry(message=message))[0]
         except BaseException:
             self.opened.prompt.value = before
             raise

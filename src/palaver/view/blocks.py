@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import cast
 
-from palaver.log import BlockEdit, Handle, Place, Run
+from palaver.log import BlockEdit, Bound, Handle, Place, Run
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.messages.frozen import EMPTY
 
@@ -109,7 +109,7 @@ class Turn:
         name: The sender's name where it is not the role's default, else empty.
         model: The model that said it, or empty.
         provider: The provider that said it, or empty.
-        imported: Whether another program recorded it: what exactly was said before it is not known.
+        bound: What the request of an answer had before it; None where that is not known.
     """
 
     role: Role
@@ -117,7 +117,7 @@ class Turn:
     name: str = ""
     model: str = ""
     provider: str = ""
-    imported: bool = False
+    bound: Bound | None = None
 
 
 QUARANTINED_ARGUMENT = "quarantined"

@@ -220,7 +220,7 @@ def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
         name="" if message.name in (role, message.role) else message.name,
         model=message.model or "",
         provider=message.provider or "",
-        imported=entry.source is not None,
+        bound=entry.bound,
     )
 
 

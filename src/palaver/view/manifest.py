@@ -40,15 +40,10 @@ Manifest: TypeAlias = dict[str, Any]
     The blocks shown in another form than in the fold, or left out (`text` is null), by place.
 `omitted`
     What the view leaves out, as a compaction records it.
-`edited`
-    How many of the first exchanges were said before the newest edit.
-`changed`
-    How many were said before the newest change of instructions or tools.
 `policies`
     The policies that shaped it.
 """
 
-_NUMBERS = ("at", "edited", "changed")
 _LISTS = ("system", "items", "edits", "omitted", "policies")
 
 
@@ -87,8 +82,6 @@ def manifest(view: View, folded: View) -> Manifest:
         "edits": list(edits.values()),
         "omitted": [gone.stored().model_dump(mode="json") for gone in view.omissions],
         "policies": list(view.policies),
-        "edited": view.edited,
-        "changed": view.changed,
     }
 
 
@@ -110,8 +103,6 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
             exchanges=tuple(_chosen(stored["items"], exchanges, _read)),
             omissions=tuple(Omission.of(Omitted.model_validate(gone)) for gone in stored["omitted"]),
             policies=tuple(stored["policies"]),
-            edited=int(stored["edited"]),
-            changed=int(stored.get("changed", 0)),  # calls recorded before it was kept have none
         )
     except (LookupError, TypeError, ValueError) as error:  # a pydantic ValidationError is a ValueError
         what = f"the manifest of a call in {folded.dialog_id[:12]}"
@@ -123,9 +114,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Return a manifest as a difference to an earlier one: for each list, the runs that both share and the new items."""
-    return {name: stored[name] for name in _NUMBERS} | {
-        name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS
-    }
+    return {"at": stored["at"]} | {name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS}
 
 
 def whole(stored: Any) -> Manifest:  # noqa: ANN401 - any JSON value
@@ -147,7 +136,7 @@ def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifes
     """
     try:
         lists = {name: list(_undone(difference.get(name, ()), before.get(name, ()))) for name in _LISTS}
-        return {**{name: difference[name] for name in _NUMBERS}, **lists}
+        return {"at": difference["at"], **lists}
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise StoreDamaged("the manifest of a call", f"it is not a difference to the one before ({error!r})") from error
 

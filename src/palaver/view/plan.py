@@ -149,8 +149,6 @@ def apply(view: View, plan: Plan) -> View:
         view,
         exchanges=tuple(exchanges),
         omissions=(*omissions, *removed),
-        edited=len(exchanges),
-        changed=0,
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
 

@@ -149,8 +149,6 @@ class State:
         marks: Edits, pins and quarantines of entries and blocks.
         omissions: What the checkpoint left out.
         policies: The policies that decided, in order.
-        edited: How many exchanges were said before the newest edit.
-        changed: How many were said before the newest change of instructions or tools, or are shared by a fork that keeps a window.
         damaged: Entries that decide how others are shown and cannot be read.
     """
 
@@ -165,8 +163,6 @@ class State:
     marks: BlockMarks = field(default_factory=BlockMarks)
     omissions: list[Omission] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
-    edited: int = 0
-    changed: int = 0
     damaged: list[Handle] = field(default_factory=list)
     _shown: list[Exchange] = field(default_factory=list)
     _hidden: set[int] = field(default_factory=set)
@@ -178,7 +174,6 @@ class State:
     _provided: Mapping[str, Any] = EMPTY
     _model: str = ""
     _columns: Columns = field(init=False)
-    _windowed: bool = field(init=False)
     reader: Reader | None = None
 
     @classmethod
@@ -188,7 +183,6 @@ class State:
 
     def __post_init__(self) -> None:
         self._columns = Columns(gaps(self.node.ranges))
-        self._windowed = any(span.start for span in self.node.ranges)
         self.pairing = Pairing(self.read, self._open_at, self._open_before, self._columns.between, self.marks.apart)
 
     def resume(self, checkpoint: Compaction) -> None:
@@ -200,7 +194,6 @@ class State:
                 self.pairing.derived(piece)
             else:
                 self.take_span(Span(piece.dialog, piece.start, piece.stop), edited=True)
-        self.edited, self.changed = len(self.pairing.exchanges), 0
         if checkpoint.closed:  # the newest response is not in the view: a late result must not go to an older one
             self.pairing.finish(live=False)
             self.pairing.response = None
@@ -220,12 +213,6 @@ class State:
                 self.message(dialog, header, inherited=inherited)
             elif header.kind in _READ and not (edited and header.kind == "context_edit"):
                 kept &= self._adjust(Handle(dialog, header.seq), header)
-            if header.kind in _EDITS:
-                self.edited, self.changed = len(self.pairing.exchanges), 0
-            elif header.kind in _CHANGES:
-                self.changed = len(self.pairing.exchanges)
-        if inherited and self._windowed:  # the reasoning was signed with entries before it that this branch lacks
-            self.changed = len(self.pairing.exchanges)
         return kept
 
     def message(self, dialog: DialogId, header: Header, *, inherited: bool = False) -> None:
@@ -319,16 +306,10 @@ class State:
             leading=len(leading),
             response=None if response is None else response.first,
             policies=tuple(self.policies),
-            edited=self._shown_of(self.edited),
-            changed=self._shown_of(self.changed),
             shared=self.node.ranges,
             reader=self.reader,
             grown=None if self._hidden else (self._columns, self._settled),
         )
-
-    def _shown_of(self, first: int) -> int:
-        """Return how many of the first exchanges are shown."""
-        return first - sum(1 for index in self._hidden if index < first)
 
     def _exchanges(self) -> tuple[Exchange, ...]:
         """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
@@ -399,6 +380,3 @@ _MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY.value, Role.COMPACTION_SUMMARY.value})
 _IN_FORCE = frozenset({"instructions", "toolset", "model_change"})
 _READ = _IN_FORCE | {"branch_summary", "context_edit", "pin", "quarantine"}
-_EDITS = frozenset({"compaction", "context_edit", "quarantine"})
-_CHANGES = frozenset({"instructions", "toolset"})
-"""Kinds of entries that change what comes before the exchanges said so far."""

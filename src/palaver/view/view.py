@@ -163,8 +163,6 @@ class View:
         leading: How many system messages are part of the instructions because they came before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
-        edited: How many of the first exchanges are older than the view's last edit: signatures in them were made for other words.
-        changed: The same for a change of instructions or tools after that edit, and for what a fork shares that keeps a window.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
         grown: The columns of the views before, which know some of the first exchanges, and how many of these no later view changes.
@@ -182,8 +180,6 @@ class View:
     leading: int = 0
     response: Handle | None = None
     policies: tuple[str, ...] = ()
-    edited: int = 0
-    changed: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
     grown: InitVar[tuple[Columns, int] | None] = None

@@ -2,7 +2,7 @@
 
 Every exchange is compiled alone, in a row of passes: `gather` spells it out, `pairing` has every call answered, `reasoning` sends thinking back
 only to the model that thought it, and the provider's module writes it. Then the exchanges are put together: neighbours of one role are joined,
-and `media` chooses the images and sounds that the whole request can have. The same view, profile, call and bytes make the same request on any machine, with
+and `media` chooses the images and sounds that the whole request can have, and `binding` the thinking that is bound to what it has. The same view, profile, call and bytes make the same request on any machine, with
 and without the memo of an earlier request.
 """
 
@@ -10,20 +10,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
-from palaver.log import Handle
+from palaver.log import Bound, Handle
 from palaver.messages import FrozenDict, canonical_json, freeze
 from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
 from palaver.view import Exchange, View
+from palaver.wire.binding import (
+    Link,
+    bare,
+    bound_after,
+    digest,
+    head_digest,
+    kept,
+    own_digest,
+    prefixes,
+    restarts,
+    thoughts,
+)
 from palaver.wire.gather import gather
 from palaver.wire.head import Outline, outline, provided
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
-from palaver.wire.reasoning import first_bound, why_unbound, with_provider_blocks, with_reasoning
+from palaver.wire.reasoning import with_provider_blocks, with_reasoning
 from palaver.wire.request import Call, Compiled, Extent, Memo, Request
 from palaver.wire.script import (
     NOT_BEGUN,
@@ -75,8 +87,11 @@ def compile(  # noqa: A001 - the word for it
     for exchange in compiled:
         notes.extend(exchange.changes)
     head = api.head(plan)
+    sent = list(_sent(compiled, exchanges, head, media, notes))
+    before, after = _around(sent, plan, exchanges)
+    sent, bound = _bound(sent, (before, after), head, exchanges, notes)
     said = _Growing(api.neighbours)
-    ends = _put_together(said, list(_sent(compiled, exchanges, head, media, notes)), plan, exchanges)
+    ends = [said.follow(piece, plan) for piece in (before, *sent, after)][1:-1]
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
@@ -90,8 +105,9 @@ def compile(  # noqa: A001 - the word for it
         history=said.last == "assistant",
         view=view,
         call=call,
-        pieces=tuple(Extent(exchange, *where) for exchange, where in zip(compiled, ends, strict=True)),
+        pieces=tuple(Extent(made, *where) for (made, *_), where in zip(sent, ends, strict=True) if made),
         written=tuple(said.data),
+        bound=bound,
     )
 
 
@@ -140,29 +156,25 @@ class _Exchanges:
         view.load()  # in few scans, rather than one for each exchange
         taken: set[str] = set()
         out: list[Compiled] = []
-        said_before = first_bound(view, self.profile)
-        for index, exchange in enumerate(view.exchanges):
-            edited = index < said_before
+        for exchange in view.exchanges:
             piece = known.get(id(exchange))
-            if piece is None or not piece.fits(edited, taken):
-                piece = self._compiled(exchange, taken, edited=edited)
+            if piece is None or not piece.fits(taken):
+                piece = self._compiled(exchange, taken)
             taken |= piece.ids
             out.append(piece)
         return out
 
-    def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, edited: bool) -> Compiled:
+    def _compiled(self, exchange: Exchange, before: AbstractSet[str]) -> Compiled:
         notes, taken, profile = ChangeNotes(), Taken(before), self.profile
         script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
         script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
-        unbound = why_unbound(profile, edited=edited, imported=any(turn.imported for turn in exchange.turns))
-        thoughts = with_reasoning(script, profile, self.model, notes, taken, unbound=unbound, thinks=self.thinks)
-        script = tuple(speech for speech in thoughts if speech.parts)
+        script = tuple(with_reasoning(script, profile, self.model, notes, taken, thinks=self.thinks))
+        script = tuple(speech for speech in script if speech.parts)
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
         items, data, cleaned = self.written(shown, noted)
         return Compiled(
             exchange=exchange,
-            edited=edited,
             script=script,
             changes=tuple(notes),
             items=items,
@@ -190,8 +202,17 @@ class _Exchanges:
 
 
 class _Sent(NamedTuple):
-    """Speeches as they are sent: with their items, the canonical bytes of each, and whether something had to be cleaned."""
+    """Speeches as they are sent.
 
+    Attributes:
+        compiled: The exchange; None for what is said around the view.
+        script: The speeches.
+        items: What they are written as.
+        data: The canonical bytes of each item.
+        cleaned: Whether something had to be cleaned.
+    """
+
+    compiled: Compiled | None
     script: Sequence[Speech]
     items: Sequence[Mapping[str, Any]]
     data: Sequence[bytes]
@@ -252,23 +273,72 @@ def _sent(
         room = exchanges.profile.request_bytes - len(canonical_json(freeze(head, "body"))) - said - beside
         placed = iter(with_media(having, exchanges.profile, load, max(room, 0), notes))
     for piece in compiled:
-        if piece.media:
-            script = next(placed)
-            yield _Sent(script, *exchanges.written(script, notes))
-        else:
-            yield _Sent(piece.script, piece.items, piece.data, piece.cleaned)
+        yield _written(piece, next(placed), exchanges, notes) if piece.media else _unchanged(piece)
 
 
-def _put_together(
-    said: _Growing, sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges
-) -> list[tuple[int, int]]:
-    """Put the exchanges together, with what must come before and after them; return where each begins and ends."""
+def _unchanged(piece: Compiled) -> _Sent:
+    return _Sent(piece, piece.script, piece.items, piece.data, piece.cleaned)
+
+
+def _written(piece: Compiled | None, script: Sequence[Speech], exchanges: _Exchanges, notes: ChangeNotes) -> _Sent:
+    return _Sent(piece, script, *exchanges.written(script, notes))
+
+
+def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> tuple[_Sent, _Sent]:
+    """Return what must come before the exchanges, and what must come after them."""
     then = outline.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
     opening = next((piece.script[0].role for piece in sent if piece.script), "user" if following else "")
     leading = list(_leading(opening, outline))
-    before, after = (_Sent(script, *exchanges.written(script, outline.notes)) for script in (leading, following))
-    return [said.follow(piece, outline) for piece in (before, *sent, after)][1:-1]
+    return _written(None, leading, exchanges, outline.notes), _written(None, following, exchanges, outline.notes)
+
+
+# --- what is bound to what comes before it -------------------------------------------------------------------------------
+
+
+def _bound(
+    sent: Sequence[_Sent], around: tuple[_Sent, _Sent], head: Body, exchanges: _Exchanges, notes: ChangeNotes
+) -> tuple[list[_Sent], Bound | None]:
+    """Return the exchanges without the thinking that the model would refuse, and what the thinking of the answer will be bound to."""
+    profile = exchanges.profile
+    if not profile.api.binding:
+        return list(sent), None
+    plain = [_bare(piece, exchanges) for piece in sent]
+    links = [_link(whole, without) for whole, without in zip(sent, plain, strict=True)]
+    leading, following = around
+    start = digest((head_digest(head, profile).encode(), *leading.data))
+    *before, end = prefixes(start, links)
+    chosen = kept(links, before) if profile.reasoning.bound else range(len(links))
+    for index, whole in enumerate(sent):
+        if index not in chosen:
+            for part in thoughts(whole.script):
+                notes.add(part.origin, "thinking", How.DROPPED, "signed for other words than those before it now")
+    out = [whole if index in chosen else plain[index] for index, whole in enumerate(sent)]
+    end = digest((end.encode(), *following.data)) if following.data else end
+    return out, bound_after(links, chosen, end)
+
+
+def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
+    """Return an exchange without its thinking, which is compiled once; itself where it has none."""
+    compiled = piece.compiled
+    if compiled is None or next(thoughts(piece.script), None) is None:
+        return piece
+    if compiled.bare is compiled:
+        script = bare(compiled.script)
+        items, data, cleaned = exchanges.written(script, ChangeNotes())
+        compiled.bare = replace(compiled, script=script, items=items, data=data, cleaned=cleaned)
+    if not compiled.media:
+        return _unchanged(compiled.bare)
+    return _written(compiled.bare, bare(piece.script), exchanges, ChangeNotes())
+
+
+def _link(whole: _Sent, without: _Sent) -> Link:
+    """Return an exchange as a link of the chain. Its media are chosen anew for each request, so its digest is not kept."""
+    compiled = without.compiled
+    plain = compiled.digest if compiled is not None and not compiled.media else digest(without.data)
+    own = own_digest(whole.script)
+    turns = whole.compiled.exchange.turns if whole.compiled is not None else ()
+    return Link(plain, own, next((turn.bound for turn in turns if turn.bound), None), restarts(whole.script))
 
 
 def _leading(opening: str, outline: Outline) -> Iterator[Speech]:

@@ -61,7 +61,6 @@ class Breach(StrEnum):
     PROVIDER_CALL = "provider-call"
     # Reasoning
     THINKING_SIGNATURE = "thinking-signature"
-    THINKING_ORDER = "thinking-order"
     THINKING_FIRST = "thinking-first"
     THINKING_LAST = "thinking-last"
     THINKING_OFF = "thinking-off"

@@ -1,9 +1,7 @@
 """The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
-Thinking is signed or encrypted. It belongs to one provider, one family of models and, with Anthropic, to the words before it. From Claude Fable 5.1 on, a
-block is refused after anything before it changed (platform.claude.com/docs/en/build-with-claude/preserved-thinking). For these models the
-thinking of all exchanges that were said before the last such change is left out, as that page advises for kept turns after a compaction,
-and so is that of imported sessions. Older models get none that was said before an edit: it may repeat what was taken out.
+Thinking is signed or encrypted, and belongs to one provider and one family of models. What came before it is the business of
+:mod:`palaver.wire.binding`, when the whole request is known.
 Models that continue the assistant's words get none while thinking is off: such a request may not have any, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
 
@@ -18,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from palaver.view import View
 from palaver.wire.rules import decode
 from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
@@ -53,15 +50,8 @@ def _same_model(recorded: str, model: str) -> bool:
 # --- thinking ------------------------------------------------------------------------------------------------------------
 
 
-def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of it
-    script: Sequence[Speech],
-    profile: Profile,
-    model: str,
-    notes: ChangeNotes,
-    taken: Taken,
-    *,
-    unbound: str,
-    thinks: bool,
+def with_reasoning(
+    script: Sequence[Speech], profile: Profile, model: str, notes: ChangeNotes, taken: Taken, *, thinks: bool
 ) -> Iterator[Speech]:
     """Return the script with the thinking that `model` accepts back, and without all other.
 
@@ -71,14 +61,13 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
         model: The model that the request is for.
         notes: The changes so far.
         taken: The ids so far; those of reasoning items are added.
-        unbound: Why signed thinking is not bound to what the request has before it (`why_unbound`), or empty.
         thinks: Whether the request turns on Anthropic's thinking.
     """
     form = profile.reasoning.form
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
-        why = _refused(speech, thoughts, profile, model, unbound=unbound, thinks=thinks)
+        why = _refused(speech, thoughts, profile, model, thinks=thinks)
         if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
             why = "its item stands in the request already"
         for part in thoughts if why else ():
@@ -90,9 +79,7 @@ def with_reasoning(  # noqa: PLR0913 - a pass, and what the request decides of i
         yield speech if parts == speech.parts else replace(speech, parts=parts)
 
 
-def _refused(
-    speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, unbound: str, thinks: bool
-) -> str:
+def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str, *, thinks: bool) -> str:
     """Return why the thinking of a turn cannot go back, or an empty text."""
     form = profile.reasoning.form
     if not thoughts:
@@ -105,36 +92,13 @@ def _refused(
         return "another model's"
     if form == "blocks" and profile.turns.assistant_last and not thinks:
         return "thinking is off, and a request that ends on the assistant's words may hold none"
-    return (form == "blocks" and unbound) or _malformed(speech.parts, thoughts, form)
-
-
-def first_bound(view: View, profile: Profile) -> int:
-    """Return how many of the first exchanges have thinking that was signed for other words than those before it now."""
-    return max(view.edited, view.changed) if profile.reasoning.bound else view.edited
-
-
-def why_unbound(profile: Profile, *, edited: bool, imported: bool) -> str:
-    """Return why the signed thinking of an exchange cannot go back, or an empty text.
-
-    Args:
-        profile: The provider's rules.
-        edited: Whether it is among the first exchanges that `first_bound` counts.
-        imported: Whether another program recorded it, so that nobody knows what came before it.
-    """
-    if edited:
-        return "signed for other words than those before it now"
-    return (
-        "signed for a request of another program's, which is not known" if imported and profile.reasoning.bound else ""
-    )
+    return _malformed(speech.parts, thoughts, form)
 
 
 def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: str) -> str:
     if form == "blocks":
         if not all(part.content.signature or part.content.redacted for part in thoughts):
             return "not signed"
-        acted = next((index for index, part in enumerate(parts) if isinstance(part, CallPart)), len(parts))
-        if any(isinstance(part, ThinkingPart) for part in parts[acted:]):
-            return "it stands after a tool call of its turn"
     elif form == "items":
         if not all(reasoning_item(part) for part in thoughts):
             return "no encrypted reasoning item is recorded with it"

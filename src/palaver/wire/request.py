@@ -11,12 +11,13 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from palaver.errors import InvalidRequest
-from palaver.log import Handle
+from palaver.log import Bound, Handle
 from palaver.messages import canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, View
+from palaver.wire.binding import digest, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, Speech
@@ -80,13 +81,12 @@ class Call:
 # --- compiled exchanges -----------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Compiled:
     """An exchange as one provider and model gets it.
 
     Attributes:
         exchange: The exchange.
-        edited: Whether the view was edited before it, after it was said.
         script: Its speeches before media are chosen.
         changes: What compiling it changed.
         items: Its messages, items or contents, read-only and without media.
@@ -97,11 +97,11 @@ class Compiled:
         calls: Whether it has tool calls.
         asks: Whether it begins with a user's words.
         cleaned: Whether something in it had to be cleaned.
+        bare: It without thinking; itself where it has none.
         checked: Whether a request that contains it was found valid.
     """
 
     exchange: Exchange
-    edited: bool
     script: tuple[Speech, ...]
     changes: tuple[Change, ...]
     items: tuple[Mapping[str, Any], ...]
@@ -112,11 +112,21 @@ class Compiled:
     calls: bool
     asks: bool
     cleaned: bool
+    bare: Compiled = field(init=False, repr=False)
     checked: bool = False
 
-    def fits(self, edited: bool, taken: AbstractSet[str]) -> bool:  # noqa: FBT001 - the two facts that it depends on
+    def __post_init__(self) -> None:
+        """Begin as what it is without thinking."""
+        self.bare = self
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of its items."""
+        return digest(self.data)
+
+    def fits(self, taken: AbstractSet[str]) -> bool:
         """Return whether compiling it again would change nothing, after other exchanges used these ids."""
-        return self.edited is edited and self.ids.isdisjoint(taken) and self.met <= taken
+        return self.ids.isdisjoint(taken) and self.met <= taken
 
 
 class Memo:
@@ -166,6 +176,7 @@ class Request(Mapping[str, Any]):
         call: The call it was compiled for; None likewise.
         pieces: The places of the view's exchanges; empty likewise.
         written: The canonical bytes of each item of the conversation; empty likewise.
+        bound: What the thinking of its answer will be bound to; None likewise.
     """
 
     profile: Profile
@@ -178,6 +189,7 @@ class Request(Mapping[str, Any]):
     call: Call | None = field(default=None, repr=False, compare=False)
     pieces: tuple[Extent, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
+    bound: Bound | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _arguments(self) -> dict[str, Any]:
@@ -295,7 +307,7 @@ def units(request: Request) -> tuple[bytes, ...]:
     """Return the canonical bytes of each unit of a request, in the order in which the provider reads them."""
     mark, body = request.profile.cache.field, request.body
     head = {field: body[field] for field in _HEADS if field in body}
-    return tuple(canonical_json(_unmarked(unit, mark)) for unit in (head, *_said(request)))
+    return tuple(canonical_json(without(unit, mark)) for unit in (head, *_said(request)))
 
 
 def broken_at(before: Request, after: Request) -> int | None:
@@ -311,9 +323,3 @@ def _said(request: Request) -> Iterator[object]:
     inner = request.profile.pieces
     for item in request.body[request.profile.conversation]:
         yield from [item] if not inner else ({"role": item["role"], inner: part} for part in item[inner])
-
-
-def _unmarked(value: Any, mark: str) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, Mapping):
-        return {key: _unmarked(item, mark) for key, item in value.items() if not mark or key != mark}
-    return [_unmarked(item, mark) for item in value] if isinstance(value, list) else value

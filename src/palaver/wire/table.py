@@ -111,7 +111,7 @@ class Reasoning:
         signed_calls: Whether the first call of every step in the current turn must have its signature.
         manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
-        bound: Whether the provider refuses signed thinking after anything before it changed.
+        bound: Whether the provider refuses or withholds thinking after anything before it changed.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
         blocks: The kinds of blocks that the maker's own tools leave in answers and that go back unchanged.
     """
@@ -181,6 +181,7 @@ class API:
         neighbours: Returns two items as one where the API joins neighbours, or None; None where it never does.
         finished: Returns the head and, by index, the items that change with their place in the request; None where none does.
         arguments: Returns the arguments of the SDK for a body and a model; None where they are the body.
+        binding: The fields of a body that what a model thinks is bound to, besides the conversation.
         shape: The fields of a body.
         checks: The rules over more than one field, each a function of a `Subject`.
     """
@@ -192,6 +193,7 @@ class API:
     neighbours: Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None] | None = None
     finished: Callable[..., tuple[Body, Mapping[int, Body]]] | None = None
     arguments: Callable[[Body, str], Body] | None = None
+    binding: tuple[str, ...] = ()
     shape: Shape
     checks: Sequence[Callable[..., Iterator[Violation]]]
 

@@ -85,7 +85,7 @@ def _entries(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> It
             summary = text_of(exchange.blocks())
             continue
         for speech in script:
-            for body in _bodies(exchange, speech, at, notes, edited=index < view.edited):
+            for body in _bodies(exchange, speech, at, notes):
                 kept = True
                 yield at, body
     if heading.title:
@@ -96,13 +96,13 @@ def _entries(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> It
         yield at, _message(at, "compactionSummary", summary=summary, tokensBefore=0)
 
 
-def _bodies(exchange: Exchange, speech: Speech, at: float, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
+def _bodies(exchange: Exchange, speech: Speech, at: float, notes: ChangeNotes) -> Iterator[_Body]:
     """Yield the entries of a speech; each result is a separate entry."""
-    content = [body for part in speech.parts for body in _part(part, notes, edited=edited)]
+    content = [body for part in speech.parts for body in _part(part, notes)]
     if speech.role == "tool":
         for part in speech.parts:
             if isinstance(part, ResultPart):
-                body = [inner for inside in part.body for inner in _part(inside, notes, edited=edited)]
+                body = [inner for inside in part.body for inner in _part(inside, notes)]
                 yield _message(
                     at, "toolResult", toolCallId=part.id, toolName=part.name, content=body, isError=part.error
                 )
@@ -129,7 +129,7 @@ def _message(at: float, role: str, **fields: object) -> _Body:
     return {"type": "message", "message": {"role": role, **fields, "timestamp": round(at * 1000)}}
 
 
-def _part(part: Part, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
+def _part(part: Part, notes: ChangeNotes) -> Iterator[_Body]:
     match part:
         case TextPart():
             yield {"type": "text", "text": part.text}
@@ -140,21 +140,17 @@ def _part(part: Part, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
             call = {"type": "toolCall", "id": part.id, "name": part.name, "arguments": thaw(part.args)}
             yield {**call, "thoughtSignature": sealed} if sealed else call
         case ThinkingPart():
-            yield from _thinking(part, notes, edited=edited)
+            yield from _thinking(part, notes)
         case ResultPart():
             return
         case _:
             notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: pi has no place for it")
 
 
-def _thinking(part: ThinkingPart, notes: ChangeNotes, *, edited: bool) -> Iterator[_Body]:
+def _thinking(part: ThinkingPart, notes: ChangeNotes) -> Iterator[_Body]:
     """Yield thinking with the data its provider needs: the whole item as JSON text, or the signature (or redacted thinking)."""
     item, said = reasoning_item(part), part.content
     sealed = json.dumps(item) if item else said.redacted or said.signature
-    if sealed and edited and not item:
-        why = "signed for words before it that have been edited since"
-        notes.add(part.origin, "signature of thinking", How.DROPPED, why)
-        sealed = ""
     if sealed or said.content:
         thought = {"type": "thinking", "thinking": said.content, "thinkingSignature": sealed}
         yield {**thought, "redacted": True} if sealed and said.redacted else thought

@@ -286,18 +286,14 @@ def _results(subject: Subject) -> Iterator[Violation]:
 
 
 def _thinking(subject: Subject) -> Iterator[Violation]:
-    """Check that thinking is as the model left it, as far as that shows: signed, and before the calls it led to."""
+    """Check that thinking is signed: nothing else of it shows."""
     for message in subject.body["messages"]:
-        acted = False
         for block in message["content"] if message["role"].text == "assistant" else ():
             kind = block["type"].text
-            acted = acted or kind == "tool_use"
             if kind in _THOUGHTS:
                 signature = block["signature" if kind == "thinking" else "data"]
                 if not signature.text:
                     yield signature.breaks(Breach.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
-                if acted:
-                    yield block["type"].breaks(Breach.THINKING_ORDER, "thinking stands before the calls of its message")
 
 
 def _thinking_first(subject: Subject) -> Iterator[Violation]:

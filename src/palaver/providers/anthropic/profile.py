@@ -43,6 +43,7 @@ PROFILE = Profile(
         provided=provided,
         neighbours=neighbours,
         finished=finished,
+        binding=("system", "tools"),
         shape=REQUEST,
         checks=CHECKS,
     ),

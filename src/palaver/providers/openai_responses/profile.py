@@ -31,7 +31,15 @@ from palaver.wire.table import API, Answers, Calls, MediaLimits, Profile, Reason
 
 PROFILE = Profile(
     name="openai-responses",
-    api=API(owned=OWNED, head=head, written=written, provided=provided, shape=REQUEST, checks=CHECKS),
+    api=API(
+        owned=OWNED,
+        head=head,
+        written=written,
+        provided=provided,
+        binding=("tools", "text"),
+        shape=REQUEST,
+        checks=CHECKS,
+    ),
     model="gpt-5",
     dialect="openai",
     request_bytes=BODY,

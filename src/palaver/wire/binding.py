@@ -1,0 +1,139 @@
+"""The last pass: thinking goes back only where what it was bound to is still there.
+
+From Claude Fable 5.1 on, Anthropic refuses a block of thinking after anything before it changed, and GPT-6.2 withholds it
+(platform.claude.com/docs/en/build-with-claude/preserved-thinking; developers.openai.com/api/docs/guides/keep-prefix-unchanged). A block is bound to
+the instructions, the tools and the messages before it, and to the thinking that its request had. Thinking may be left out from the
+start, from the end or altogether; it may not be left out from the middle, nor come back once it was left out.
+
+So each answer is recorded with two digests of its request (`Bound`), and a later request is compared with them. Cuts, forks, shortened results,
+images that were left out, changed tools and instructions need no rule of their own: each changes the digest of what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from palaver.log import Bound
+from palaver.messages import canonical_json
+from palaver.wire.script import ProviderPart, Speech, ThinkingPart
+from palaver.wire.table import Profile
+
+
+class Link(NamedTuple):
+    """An exchange in the chain of a request.
+
+    Attributes:
+        plain: The digest of its items without bound content.
+        own: The digest of its bound content; empty where it has none.
+        bound: What its answer is recorded as bound to, or None.
+        restarts: Whether the provider compacted what comes before it, and reads no further back.
+    """
+
+    plain: str
+    own: str
+    bound: Bound | None
+    restarts: bool
+
+
+def digest(items: Iterable[bytes]) -> str:
+    """Return the digest of items in order, each with its length."""
+    made = sha256()
+    for item in items:
+        made.update(len(item).to_bytes(8, "big") + item)
+    return made.hexdigest()
+
+
+def prefixes(head: str, links: Sequence[Link]) -> Iterator[str]:
+    """Yield the digest of what comes before each exchange, and of all."""
+    so_far = head
+    for link in links:
+        so_far = head if link.restarts else so_far
+        yield so_far
+        so_far = digest((so_far.encode(), link.plain.encode()))
+    yield so_far
+
+
+def kept(links: Sequence[Link], before: Sequence[str]) -> frozenset[int]:
+    """Return the indexes of the exchanges whose bound content a provider accepts, newest first where not all can stay together.
+
+    Args:
+        links: The exchanges.
+        before: The digest of what comes before each.
+    """
+    chosen: set[int] = set()
+    follower: Bound | None = None  # of the answer that was chosen last, which comes next in the request
+    room = 0  # how many more may come before the chosen ones
+    for index in range(len(links) - 1, -1, -1):
+        _, own, bound, _ = links[index]
+        if not own or bound is None or bound.prefix != before[index]:
+            continue
+        if follower is not None and (follower.last != own or not room):
+            continue
+        room = bound.count if follower is None else min(room - 1, bound.count)
+        follower = bound
+        chosen.add(index)
+    return frozenset(chosen)
+
+
+def bound_after(links: Sequence[Link], chosen: Iterable[int], prefix: str) -> Bound:
+    """Return what the answer to a request will be bound to.
+
+    Args:
+        links: The exchanges of the request.
+        chosen: Those that go with their bound content.
+        prefix: The digest of the request.
+    """
+    having = sorted(index for index in chosen if links[index].own)
+    return Bound(prefix=prefix, last=links[having[-1]].own if having else "", count=len(having))
+
+
+def head_digest(body: Mapping[str, Any], profile: Profile) -> str:
+    """Return the digest of what a body says before the conversation, without cache marks."""
+    fields = {name: body[name] for name in profile.api.binding if name in body}
+    return digest((canonical_json(without(fields, profile.cache.field)),))
+
+
+def without(value: Any, mark: str) -> Any:  # noqa: ANN401 - any JSON value
+    """Return a JSON value without a field, at every depth; the value itself where the field has no name."""
+    if not mark:
+        return value
+    if isinstance(value, Mapping):
+        return {key: without(item, mark) for key, item in value.items() if key != mark}
+    return [without(item, mark) for item in value] if isinstance(value, list) else value
+
+
+def bare(script: Sequence[Speech]) -> tuple[Speech, ...]:
+    """Return a script without thinking, and without speeches of which nothing is left."""
+    kept_parts = (
+        Speech(
+            speech.role,
+            tuple(part for part in speech.parts if not isinstance(part, ThinkingPart)),
+            speech.name,
+            speech.provider,
+            speech.model,
+        )
+        for speech in script
+    )
+    return tuple(speech for speech in kept_parts if speech.parts)
+
+
+def thoughts(script: Sequence[Speech]) -> Iterator[ThinkingPart]:
+    """Yield the thinking of a script."""
+    return (part for speech in script for part in speech.parts if isinstance(part, ThinkingPart))
+
+
+def own_digest(script: Sequence[Speech]) -> str:
+    """Return the digest of the bound content of a script, or an empty text."""
+    said = [part.content for part in thoughts(script)]
+    return digest(canonical_json([it.content, it.signature, it.redacted, it.artefact]) for it in said) if said else ""
+
+
+COMPACTION = "compaction"
+"""The block or item in which Anthropic and OpenAI return a conversation that they compacted; neither reads what precedes the newest."""
+
+
+def restarts(script: Sequence[Speech]) -> bool:
+    """Return whether a script has what the provider made of all before it."""
+    return any(isinstance(part, ProviderPart) and part.kind == COMPACTION for speech in script for part in speech.parts)
