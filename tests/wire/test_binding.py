@@ -28,7 +28,7 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
         while not accepted(requests, sent):
             sent = sent[1:]
         requests.append(sent)
-        bound = bound_after(links, sent, "other" if changed else end)
+        bound = bound_after([links[answer].own for answer in sent], "other" if changed else end)
         links.append(Link(f"words {number}", f"thought {number}", bound, restarts=False))
     *before, _ = prefixes("head", links)
     chosen = sorted(kept(links, before))

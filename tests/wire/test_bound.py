@@ -138,6 +138,48 @@ def test_imported_thinking_stays_out() -> None:
     assert "thinking" in {each.what for each in request.report.lost()}
 
 
+def test_thinking_has_a_safety_net_with_its_header() -> None:
+    """Where a model checks, it is asked to drop what does not fit, under the header that permits the field; not with thinking between tools."""
+    dialog = begun(NEWEST)
+    request = asked(dialog, NEWEST, parameters={"thinking": {"type": "adaptive"}})
+    assert request.body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
+    assert request["extra_headers"] == {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+    for model, parameters in (
+        (NEWEST, {"thinking": {"type": "between_tools"}}),
+        (NEWEST, {}),
+        (OLDER, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
+    ):
+        request = asked(dialog, model, parameters=parameters)
+        assert "block_binding" not in request.body.get("thinking", {})
+        assert not request.headers
+
+
+def test_what_a_provider_drops_is_recorded_with_the_call() -> None:
+    """Thinking that the provider left out by itself is an omission of that call, and what is thought after it does not count on it."""
+    dialog = begun(NEWEST)
+    asked(dialog, NEWEST)
+    dropped = {"type": "thinking_dropped", "path": "messages.3.content.0", "reason": "prefix_binding_mismatch"}
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    dialog.append(
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": NEWEST,
+            "content": [thought, {"type": "text", "text": "so"}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+            "input_transformations": [dropped],
+        }
+    )
+    (gone,) = dialog.calls[-1].left_out()
+    assert (gone.reason, gone.by) == ("provider", "anthropic: prefix_binding_mismatch")
+    assert gone.handle is not None
+    assert "hm" in str(dialog.recall(gone.handle))
+    dialog.put_text("and?")
+    assert thoughts(asked(dialog, NEWEST)) == 2  # the answer, and the one after what was dropped
+
+
 # --- fit -----------------------------------------------------------------------------------------------------------------
 
 

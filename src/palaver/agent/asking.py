@@ -325,7 +325,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
 
 def _answer(message: Message, result: InvokeResult) -> MessageEntry:
     """Return the entry of an answer, with what its request had before it."""
-    return MessageEntry(message=message, bound=None if result.request is None else result.request.bound)
+    return MessageEntry(message=message, bound=None if result.request is None else result.request.bound_for(message))
 
 
 def _as_logged(message: Message) -> Message:

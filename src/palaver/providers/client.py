@@ -127,13 +127,19 @@ def streamed(request: Request) -> bool:
 async def posted(client: Any, path: str, request: Request, stream_class: type) -> AsyncGenerator[object, None]:  # noqa: ANN401
     """Send a request as it was compiled through the client's own `post`, and yield the JSON of its answer.
 
-    OpenAI's and Anthropic's clients share this method. It supplies address, key and transport, and adds nothing to the body.
+    OpenAI's and Anthropic's clients share this method. It supplies address, key and transport, and adds nothing to the body. Headers that the
+    client has anyway stay, next to those of the request.
     """
     client, body = client.with_options(max_retries=0), thaw(request.body)
+    own = {name.lower(): value for name, value in client.default_headers.items() if isinstance(value, str)}
+    headers = {name: ",".join(filter(None, (own.get(name), value))) for name, value in request.headers.items()}
+    options = {"headers": headers} if headers else {}
     if not streamed(request):
-        yield await client.post(path, body=body, cast_to=object)
+        yield await client.post(path, body=body, cast_to=object, options=options)
         return
-    async with await client.post(path, body=body, cast_to=object, stream=True, stream_cls=stream_class) as stream:
+    async with await client.post(
+        path, body=body, cast_to=object, options=options, stream=True, stream_cls=stream_class
+    ) as stream:
         async for data in stream:
             yield data
 

@@ -13,13 +13,14 @@ from palaver import providers, wire
 from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import Handle, Header, Invocation, MessageEntry, entry_at
-from palaver.messages import Usage, thaw
+from palaver.messages import Message, Usage, thaw
 from palaver.plurals import counted
 from palaver.session.opened import OpenDialog
 from palaver.store.protocol import Store
 from palaver.view import (
     CALL_VERSION,
     Manifest,
+    Omission,
     View,
     changed,
     fold,
@@ -109,12 +110,25 @@ class ModelCall:
 
     def usage(self) -> Usage | None:
         """Return the usage that the provider reported for the answer; None without an answer."""
+        answer = self._answer()
+        return None if answer is None else answer.usage
+
+    def left_out(self) -> tuple[Omission, ...]:
+        """Return what the provider says it left out of the request by itself, such as thinking that was bound to other words.
+
+        Raises:
+            NotReproducible: As for `request`.
+        """
+        answer = self._answer()
+        return () if answer is None or wire.TRANSFORMED not in answer.metadata else self.request().left_out(answer)
+
+    def _answer(self) -> Message | None:
         for header in self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN):
             if header.kind == "invocation":  # the next call: this one was not answered
                 return None
             if header.kind == "message" and header.role in {"assistant", "tool_call"}:
                 entry = entry_at(self.store, Handle(self.handle.dialog, header.seq))
-                return entry.message.usage if isinstance(entry, MessageEntry) else None
+                return entry.message if isinstance(entry, MessageEntry) else None
         return None
 
     @property

@@ -655,7 +655,7 @@ class Dialog:
         request = asked if at == self.opened.last.seq else None  # after another entry, an answer is not to that request
         given = tuple(providers.messages_of(message, request))
         entries = [
-            MessageEntry(message=part, bound=request.bound if request is not None and said.is_assistant_side else None)
+            MessageEntry(message=part, bound=request.bound_for(said) if request and said.is_assistant_side else None)
             for said, _ in given
             for part in self.opened.stamped(said)
         ]

@@ -46,6 +46,8 @@ class Reason(StrEnum):
     """A plain context manager left it out."""
     UNBOUND = "unbound"
     """The provider signed it for other words than those that are before it now, and would refuse it."""
+    PROVIDER = "provider"
+    """The provider left it out of a request by itself."""
     ERASED = "erased"
     """It was erased from the log; nothing returns it."""
 
@@ -65,6 +67,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         Reason.SUPERSEDED: "replaced by something newer",
         Reason.MANAGER: "left out by the context manager",
         Reason.UNBOUND: "signed for other words before it, which the provider would refuse",
+        Reason.PROVIDER: "left out by the provider itself",
         Reason.ERASED: "erased for good",
     }
 )

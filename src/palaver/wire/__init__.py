@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from palaver.wire.place import Breach, Violation
     from palaver.wire.request import (
         COMPILER,
+        TRANSFORMED,
         Call,
         Memo,
         Request,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "API",
     "COMPILER",
+    "TRANSFORMED",
     "Breach",
     "Call",
     "Change",
@@ -42,7 +44,7 @@ open_door(
     {
         ".compile": "compile",
         ".place": "Breach Violation",
-        ".request": "COMPILER Call Memo Request broken_at units",
+        ".request": "COMPILER TRANSFORMED Call Memo Request broken_at units",
         ".rules": "validate",
         ".script": "Change How Report",
         ".table": "API Profile",

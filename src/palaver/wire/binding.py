@@ -77,16 +77,14 @@ def kept(links: Sequence[Link], before: Sequence[str]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def bound_after(links: Sequence[Link], chosen: Iterable[int], prefix: str) -> Bound:
+def bound_after(own: Sequence[str], prefix: str) -> Bound:
     """Return what the answer to a request will be bound to.
 
     Args:
-        links: The exchanges of the request.
-        chosen: Those that go with their bound content.
+        own: The digest of the bound content of each answer that goes with it, in order.
         prefix: The digest of the request.
     """
-    having = sorted(index for index in chosen if links[index].own)
-    return Bound(prefix=prefix, last=links[having[-1]].own if having else "", count=len(having))
+    return Bound(prefix=prefix, last=own[-1] if own else "", count=len(own))
 
 
 def head_digest(body: Mapping[str, Any], profile: Profile) -> str:

@@ -315,7 +315,7 @@ def _bound(
                 notes.add(part.origin, "thinking", How.DROPPED, "signed for other words than those before it now")
     out = [whole if index in chosen else plain[index] for index, whole in enumerate(sent)]
     end = digest((end.encode(), *following.data)) if following.data else end
-    return out, bound_after(links, chosen, end)
+    return out, bound_after([link.own for index, link in enumerate(links) if link.own and index in chosen], end)
 
 
 def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:

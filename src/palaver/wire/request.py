@@ -8,16 +8,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Literal
 
 from palaver.errors import InvalidRequest
 from palaver.log import Bound, Handle
-from palaver.messages import canonical_json, clean_text, thaw
+from palaver.messages import Message, canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
-from palaver.view import Exchange, View
-from palaver.wire.binding import digest, without
+from palaver.view import Exchange, Omission, Reason, View
+from palaver.wire.binding import bound_after, digest, own_digest, thoughts, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, Speech
@@ -149,6 +150,12 @@ class Memo:
         self._label, self._compiled = label, {id(each.exchange): each for each in compiled}
 
 
+TRANSFORMED = "input_transformations"
+"""The key of an answer's metadata with what its provider changed in the request: Anthropic's and OpenAI's own name."""
+
+_PLACE = re.compile(r"messages\.(\d+)")
+
+
 # --- the request ------------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +217,42 @@ class Request(Mapping[str, Any]):
         items = counted(len(self.body[self.profile.conversation]), "item")
         changes = f", {counted(len(self.report), 'change')}" if len(self.report) else ""
         return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
+
+    def bound_for(self, answer: Message) -> Bound | None:
+        """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says it left out."""
+        gone = [index for index, _ in self._transformed(answer)]
+        if self.bound is None or not gone:
+            return self.bound
+        having = [piece for piece in self.pieces if piece.start > max(gone) and own_digest(piece.compiled.script)]
+        return bound_after([own_digest(piece.compiled.script) for piece in having], self.bound.prefix)
+
+    def left_out(self, answer: Message) -> tuple[Omission, ...]:
+        """Return what the provider says it left out of the request by itself."""
+        return tuple(
+            Omission(reason=Reason.PROVIDER, handle=part.origin, by=f"{self.profile.name}: {why}")
+            for index, why in self._transformed(answer)
+            for piece in self.pieces
+            if piece.start <= index < piece.stop
+            for part in thoughts(piece.compiled.script)
+        )
+
+    def _transformed(self, answer: Message) -> Iterator[tuple[int, str]]:
+        """Yield the index of each item that the provider changed by itself, and why (Anthropic names its place, OpenAI its id)."""
+        listed = answer.metadata.get(TRANSFORMED)
+        for change in listed if isinstance(listed, list) else ():
+            place = _PLACE.match(str(change.get("path", "")))
+            named = (
+                at for at, item in enumerate(self.body[self.profile.conversation]) if item.get("id") == change.get("id")
+            )
+            index = int(place[1]) if place else next(named, None) if change.get("id") else None
+            if index is not None and change.get("type") != "thinking_mismatch_allowed":
+                yield index, str(change.get("reason", ""))
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that it needs besides those of every request, such as Anthropic's betas. The mapping has them as `extra_headers`."""
+        needed = self.profile.api.headers
+        return MappingProxyType({} if needed is None else needed(self.body))
 
     @cached_property
     def data(self) -> bytes:

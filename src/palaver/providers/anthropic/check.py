@@ -96,7 +96,7 @@ _CUSTOM_TOOL: dict[str, Shape] = {
 _TOOL = Kinds({"custom": _CUSTOM_TOOL}, default="custom", others=True)  # the provider's own tools have versions
 _PARALLEL: dict[str, Shape] = {"disable_parallel_tool_use?": bool}
 _DISPLAY: dict[str, Shape] = {
-    "display?": (None, one("summarized", "omitted")),
+    "display?": (None, one("summarized", "omitted", "updates")),
     # With the beta header thinking-binding-controls-2026-08-01 (build-with-claude/preserved-thinking).
     "block_binding?": (None, {"prefix_mismatch_behavior?": (None, one("error", "drop_block"))}),
 }

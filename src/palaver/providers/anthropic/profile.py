@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from palaver.providers.anthropic.betas import arguments, headers
 from palaver.providers.anthropic.check import CHECKS, REQUEST
 from palaver.providers.anthropic.write import OWNED, finished, head, neighbours, provided, written
 from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
@@ -44,6 +45,8 @@ PROFILE = Profile(
         neighbours=neighbours,
         finished=finished,
         binding=("system", "tools"),
+        arguments=arguments,
+        headers=headers,
         shape=REQUEST,
         checks=CHECKS,
     ),

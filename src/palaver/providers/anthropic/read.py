@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from palaver.messages import APITypes
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
-from palaver.wire import Request
+from palaver.wire import TRANSFORMED, Request
 
 
 class AnthropicAnswer(AnswerReader):
@@ -123,10 +123,13 @@ class AnthropicAnswer(AnswerReader):
     def _header(self, message: Json) -> None:
         self._response_id = text(message.get("id")) or self._response_id
         self._served_by(message.get("model"))
+        self._metadata |= kept({TRANSFORMED: message.get(TRANSFORMED)})
 
     def _footer(self, said: Json) -> None:
         self._stop = text(said.get("stop_reason")) or self._stop
-        self._metadata |= kept(said, "stop_reason", "content", "id", "model", "role", "usage", "context_management")
+        self._metadata |= kept(
+            said, "stop_reason", "content", "id", "model", "role", "usage", "context_management", TRANSFORMED
+        )
 
 
 READER = AnthropicAnswer

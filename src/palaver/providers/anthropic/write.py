@@ -98,6 +98,19 @@ def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: 
     return {name: value for name, value in body.items() if name != "thinking"}
 
 
+def _with_safety_net(body: Body, profile: Profile) -> Body:
+    """Ask that thinking which is bound to other words after all is left out, rather than that the request is refused.
+
+    The answer names what was left out (`input_transformations`). Thinking between tools does not permit the field. Requests without thinking have
+    it too, so that all of a conversation are alike.
+    """
+    config = body.get("thinking")
+    thinks = isinstance(config, Mapping) and config.get("type") in {"adaptive", "enabled"}
+    if not (profile.reasoning.bound and thinks) or "block_binding" in body["thinking"]:
+        return body
+    return {**body, "thinking": {**body["thinking"], "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
+
+
 def _has_result(message: Mapping[str, Any]) -> bool:
     return any(block["type"] == "tool_result" for block in message["content"])
 
@@ -166,7 +179,7 @@ def finished(
     The provider reads tools, instructions and messages in this order, and finds what is cached up to a mark in a request that begins alike
     (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
-    body = _without_thinking(body, messages, outline.notes)
+    body = _with_safety_net(_without_thinking(body, messages, outline.notes), outline.profile)
     changed: dict[int, Body] = {}
     heads = sum(bool(body.get(field)) for field in ("system", "tools"))
     places = list(_wanted(messages, outline, origins) if outline.call.cache_at else _newest(messages))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from palaver.messages import APITypes, StopReason
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, items, kept, mapping, text
-from palaver.wire import Request
+from palaver.wire import TRANSFORMED, Request
 
 _PARTS = 1000
 """The most parts of one item: the index of a block is that of its item times this, plus its part."""
@@ -151,6 +151,7 @@ class ResponsesAnswer(AnswerReader):
         self._stop = _STOPS.get(why, why) or ("max_tokens" if status == "incomplete" else "completed")
         if self._ids:
             self._metadata["items"] = self._ids
+        self._metadata |= kept({TRANSFORMED: response.get(TRANSFORMED)})
         yield from self._used(response.get("usage"))
 
     def _reason(self) -> StopReason | None:

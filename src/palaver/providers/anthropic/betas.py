@@ -1,0 +1,78 @@
+"""Which header each beta feature of Anthropic's needs, and what of a body its client's stable method does not name.
+
+The names are those of the `anthropic` package 2.14 (`types/beta`) and of the pages under platform.claude.com/docs/en/build-with-claude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from palaver.wire.table import Body
+
+_Json: TypeAlias = Mapping[str, Any]
+
+HEADER = "anthropic-beta"
+"""The header that names betas, separated by commas."""
+
+_FIELDS = frozenset({"compaction", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers", "thread"})
+"""Fields of a body that `client.messages.create` does not name, and `client.beta.messages.create` does."""
+
+
+def _within(body: _Json, *path: str) -> Any:  # noqa: ANN401 - any JSON value
+    value: Any = body
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _edits(body: _Json) -> frozenset[str]:
+    """Return the kinds of the edits that a body asks for."""
+    edits = _within(body, "context_management", "edits")
+    return frozenset(str(edit.get("type")) for edit in edits or () if isinstance(edit, Mapping))
+
+
+def _said(body: _Json, role: str) -> Iterator[_Json]:
+    """Yield the blocks of the messages of a role."""
+    for message in body["messages"]:
+        if message["role"] == role and not isinstance(message["content"], str):
+            yield from message["content"]
+
+
+def _summarized(body: _Json) -> bool:
+    """Return whether a body has a block of a compaction on demand, which is signed."""
+    return any(block["type"] == "compaction" and block.get("signature") for block in _said(body, "assistant"))
+
+
+_BETAS: tuple[tuple[str, Callable[[_Json], object]], ...] = (
+    ("thinking-binding-controls-2026-08-01", lambda body: _within(body, "thinking", "block_binding")),
+    ("thinking-display-updates-2026-08-18", lambda body: _within(body, "thinking", "display") == "updates"),
+    ("context-management-2025-06-27", lambda body: _edits(body) - {"compact_20260112"}),
+    ("compact-2026-01-12", lambda body: "compact_20260112" in _edits(body)),
+    ("compact-2026-09-04", lambda body: "compaction" in body or _summarized(body)),
+    ("mcp-client-2026-09-15", lambda body: "mcp_servers" in body),
+    ("inline-tools-2026-09-15", lambda body: any(block["type"].startswith("tool_") for block in _said(body, "system"))),
+    (
+        "mid-conversation-system-clear-at-2026-08-21",
+        lambda body: any(block.get("clear_at") for block in _said(body, "system")),
+    ),
+    (
+        "mid-conversation-output-config-2026-07-01",
+        lambda body: any(message["role"] == "system" and message.get("output_config") for message in body["messages"]),
+    ),
+)
+"""Each beta, and whether a body uses it."""
+
+
+def headers(body: _Json) -> Mapping[str, str]:
+    """Return the headers that a body needs besides those of every request."""
+    names = [name for name, used in _BETAS if used(body)]
+    return {HEADER: ",".join(names)} if names else {}
+
+
+def arguments(body: Body, _model: str) -> Body:
+    """Return the arguments of `client.messages.create`: fields and headers of betas are not among those that it names."""
+    more = {name: value for name, value in body.items() if name in _FIELDS}
+    named = {name: value for name, value in body.items() if name not in _FIELDS}
+    needed = headers(body)
+    return named | ({"extra_body": more} if more else {}) | ({"extra_headers": dict(needed)} if needed else {})
