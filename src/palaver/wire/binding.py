@@ -37,12 +37,16 @@ class Link(NamedTuple):
     restarts: bool
 
 
+_DIGITS = 32
+"""Hexadecimal digits of a digest: 128 bits, so that equal ones mean equal requests."""
+
+
 def digest(items: Iterable[bytes]) -> str:
-    """Return the digest of items in order, each with its length."""
+    """Return a digest of items in order, each with its length: half of SHA-256, as one goes into the log with each answer."""
     made = sha256()
     for item in items:
         made.update(len(item).to_bytes(8, "big") + item)
-    return made.hexdigest()
+    return made.hexdigest()[:_DIGITS]
 
 
 def prefixes(head: str, links: Sequence[Link]) -> Iterator[str]:
