@@ -1,0 +1,33 @@
+"""Servers on this machine that refuse what the vendors' APIs refuse: test your own loop against them.
+
+Each enforces the rules of one API, with its texts and status codes, and signs what the vendor signs: a word that changed before a block of thinking is refused
+as the vendor refuses it. They import nothing of palaver that writes or reads requests: two readings of one page must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from palaver.testing.strict.claude.api import AnthropicApi, tokens_of
+from palaver.testing.strict.seal import Json
+from palaver.testing.strict.server import Answer, Asked, Refused, Served, StrictServer
+
+__all__ = ["Answer", "Asked", "Json", "Refused", "Served", "StrictServer", "anthropic"]
+
+
+def anthropic(
+    *,
+    key: str = "strict",
+    new_account: bool = True,
+    accounts: Mapping[str, str] | None = None,
+    tokens: Callable[[object], int] = tokens_of,
+) -> StrictServer:
+    """Return a server of Anthropic's Messages API.
+
+    Args:
+        key: The key of its signatures. Servers with the same key read each other's blocks.
+        new_account: Whether accounts are of those whose prefixes are checked by default (since 2026-08-31).
+        accounts: Names of accounts by API key; other keys belong to one account.
+        tokens: Counts the tokens of a JSON value; thresholds are compared with its result.
+    """
+    return StrictServer(AnthropicApi(key=key, new_account=new_account, accounts=accounts, tokens=tokens))

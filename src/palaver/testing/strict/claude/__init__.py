@@ -1,0 +1,1 @@
+"""The Messages API of Anthropic: its models, its rules and its answers."""
