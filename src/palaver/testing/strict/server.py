@@ -98,6 +98,11 @@ class Script:
         with self._lock:
             self._answers.extend(map(as_answer, answers))
 
+    def clear(self) -> None:
+        """Forget the answers that nobody asked for."""
+        with self._lock:
+            self._answers.clear()
+
     def next(self, asked: Asked, usual: Answer) -> Answer:
         """Return the answer to a request; `usual` is the one where nothing is written down."""
         with self._lock:
