@@ -146,10 +146,22 @@ class Play:
     """Plays a history against stand-ins, and notes each fault."""
 
     def __init__(
-        self, sides: Sequence[Side], store: Store | None = None, policies: Sequence[str] = ("palaver",)
+        self,
+        sides: Sequence[Side],
+        *,
+        store: Store | None = None,
+        policies: Sequence[str] = ("palaver",),
+        send: Callable[[Side, Request], None] | None = None,
     ) -> None:
-        """Begin with the first model of the first side."""
-        self.sides, self.policies = sides, policies
+        """Begin with the first model of the first side.
+
+        Args:
+            sides: The providers.
+            store: Where the history is stored. Default: in memory.
+            policies: The policies.
+            send: Sends a request through a client; refusals are no errors. Default: requests are handed to the server without a network.
+        """
+        self.sides, self.policies, self._send = sides, policies, send
         self.dialog: Dialog = Session.create(store or MemoryStore(), "laws").root
         self.dialog.record(Instructions(sections=(Section(name="role", text="Be brief."),)), Toolset(tools=_TOOLS[:2]))
         self.faults: list[Fault] = []
@@ -260,7 +272,11 @@ class Play:
             self._fault("invalid", str(error))
             return None
         side.server.answers(side.said(kind, str(self._made), resumed=resumed))
-        served = self._sent(side, request)
+        if self._send is None:
+            served = self._sent(side, request)
+        else:
+            self._send(side, request)
+            served = side.server.served[-1]
         self.requests += 1
         if served.status != _OK:
             side.server.script.clear()

@@ -2,23 +2,94 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, Final
 
+import anthropic
+import openai
+import pytest
+from google import genai
+from google.genai import errors, types
 from hypothesis import HealthCheck, given, settings
 
 from palaver.context import POLICIES
-from palaver.testing.binding_laws import BindingStep, Play, binding_steps
-from palaver.testing.binding_sides import AnthropicSide
+from palaver.testing.binding_laws import BindingStep, Play, Side, binding_steps
+from palaver.testing.binding_sides import AnthropicSide, ChatSide, GeminiSide, ResponsesSide
+from palaver.tokens import UnknownModelWarning
+from palaver.wire import Request
+from tests import laws
 
-_COUNT: Counter[str] = Counter()
-HISTORIES = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+SIDES: Final[Mapping[str, Callable[[], Sequence[Side]]]] = {
+    "claude": lambda: [AnthropicSide()],
+    "older claude": lambda: [AnthropicSide("claude-opus-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-4-5")],
+    "account-bound claude": lambda: [AnthropicSide("claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-5-5")],
+    "responses": lambda: [ResponsesSide()],
+    "gemini": lambda: [GeminiSide()],
+    "chat": lambda: [ChatSide()],
+    "deepseek": lambda: [ChatSide("deepseek-v4", server="deepseek")],
+    "kimi": lambda: [ChatSide("kimi-k3", server="kimi")],
+    "mistral": lambda: [ChatSide("mistral-large", server="mistral")],
+    "switches": lambda: [AnthropicSide(), ResponsesSide(), GeminiSide(), ChatSide()],
+}
+_SOAK: Final = 1_000
+_EXAMPLES: Final = settings().max_examples
+
+HISTORIES = settings(
+    max_examples=_EXAMPLES * 2 if _EXAMPLES >= _SOAK else max(_EXAMPLES // 8, 5),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors],
+    deadline=None,
+)
+pytestmark = pytest.mark.filterwarnings(f"ignore::{UnknownModelWarning.__module__}.{UnknownModelWarning.__qualname__}")
 
 
-@HISTORIES
-@given(steps=binding_steps())
-def test_histories_of_claude_are_accepted(steps: list[BindingStep]) -> None:
+@pytest.mark.parametrize("name", SIDES)
+def test_histories_are_accepted(name: str) -> None:
     """Laws 15 and 16: over any history the stand-in refuses nothing and drops nothing, and nothing more could be kept."""
-    play = Play([AnthropicSide()], policies=tuple(POLICIES))
-    faults = play.play(steps)
-    _COUNT["requests"] += play.requests
-    assert not faults, faults[0]
+    requests = 0
+
+    @HISTORIES
+    @given(steps=binding_steps())
+    def law(steps: list[BindingStep]) -> None:
+        nonlocal requests
+        play = Play(SIDES[name](), policies=tuple(POLICIES))
+        faults = play.play(steps)
+        requests += play.requests
+        assert not faults, faults[0]
+
+    law()
+    laws.checked(requests)
+
+
+def senders(stack: ExitStack, sides: Sequence[Side]) -> Callable[[Side, Request], None]:
+    """Return a function that sends a request through the vendor's client of a side."""
+    calls: dict[str, Callable[..., Any]] = {}
+    for side in sides:
+        url = stack.enter_context(side.server).url
+        if side.api == "anthropic":
+            calls[side.api] = anthropic.Anthropic(
+                base_url=url, api_key="key", max_retries=0, timeout=60
+            ).messages.create
+        elif side.api == "gemini":
+            options = types.HttpOptions(base_url=url)
+            calls[side.api] = genai.Client(api_key="key", http_options=options).models.generate_content
+        else:
+            client = openai.OpenAI(base_url=url, api_key="key", max_retries=0)
+            calls[side.api] = client.responses.create if "responses" in side.api else client.chat.completions.create
+
+    def send(side: Side, request: Request) -> None:
+        with suppress(anthropic.APIStatusError, openai.APIStatusError, errors.APIError):
+            calls[side.api](**request)
+
+    return send
+
+
+@settings(HISTORIES, max_examples=max(HISTORIES.max_examples // 10, 5))
+@given(steps=binding_steps(8))
+def test_histories_are_accepted_through_clients(steps: list[BindingStep]) -> None:
+    """Laws 15 and 16: the same through the vendors' own clients."""
+    sides: list[Side] = [AnthropicSide(), ResponsesSide(), GeminiSide(), ChatSide()]
+    with ExitStack() as stack:
+        play = Play(sides, policies=tuple(POLICIES), send=senders(stack, sides))
+        faults = play.play(steps)
+        assert not faults, faults[0]

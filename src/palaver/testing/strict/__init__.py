@@ -9,10 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from palaver.testing.strict.claude.api import AnthropicApi, tokens_of
+from palaver.testing.strict.google.generate import GeminiApi
+from palaver.testing.strict.google.interactions import InteractionsApi
+from palaver.testing.strict.openai.chat import ChatApi
+from palaver.testing.strict.openai.responses import ResponsesApi
 from palaver.testing.strict.seal import Json
 from palaver.testing.strict.server import Answer, Asked, Refused, Served, StrictServer
 
-__all__ = ["Answer", "Asked", "Json", "Refused", "Served", "StrictServer", "anthropic"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Json",
+    "Refused",
+    "Served",
+    "StrictServer",
+    "anthropic",
+    "gemini",
+    "interactions",
+    "openai_chat",
+    "openai_responses",
+]
 
 
 def anthropic(
@@ -31,3 +47,39 @@ def anthropic(
         tokens: Counts the tokens of a JSON value; thresholds are compared with its result.
     """
     return StrictServer(AnthropicApi(key=key, new_account=new_account, accounts=accounts, tokens=tokens))
+
+
+def openai_responses(
+    *,
+    key: str = "strict",
+    organizations: Mapping[str, str] | None = None,
+    tokens: Callable[[object], int] = tokens_of,
+) -> StrictServer:
+    """Return a server of OpenAI's Responses API.
+
+    Args:
+        key: The key of its encryption. Servers with the same key read each other's items.
+        organizations: Names of organizations by API key; other keys belong to one organization.
+        tokens: Counts the tokens of a JSON value; thresholds are compared with its result.
+    """
+    return StrictServer(ResponsesApi(key=key, organizations=organizations, tokens=tokens), "/v1")
+
+
+def openai_chat(*, server: str = "openai", key: str = "strict") -> StrictServer:
+    """Return a server of chat completions.
+
+    Args:
+        server: Whose rules hold: `openai`, `deepseek`, `kimi`, `glm`, `minimax`, `openrouter`, `mistral`, `vllm`, `sglang`, `ollama` or `gemini`.
+        key: The key of its signatures.
+    """
+    return StrictServer(ChatApi(server=server, key=key), "/v1")
+
+
+def gemini(*, key: str = "strict") -> StrictServer:
+    """Return a server of Gemini's generateContent. Servers with the same key read each other's signatures."""
+    return StrictServer(GeminiApi(key=key))
+
+
+def interactions(*, key: str = "strict") -> StrictServer:
+    """Return a server of Gemini's Interactions, without state. Servers with the same key read each other's signatures."""
+    return StrictServer(InteractionsApi(key=key))

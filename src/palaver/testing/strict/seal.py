@@ -12,6 +12,9 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 _MAC_BYTES: Final = 16
+_PLAIN: Final = str.maketrans("-_", "+/")
+"""Some clients write bytes in the alphabet for URLs."""
+
 _DIGEST_CHARACTERS: Final = 20
 
 
@@ -45,7 +48,7 @@ class Seal:
     def open(self, kind: str, text: object) -> Json | None:
         """Return the value of a sealed text, or None where the text is no text of this key and kind."""
         try:
-            sealed = base64.b64decode(str(text).encode("ascii"), validate=True)
+            sealed = base64.b64decode(str(text).translate(_PLAIN).encode("ascii"), validate=True)
         except (ValueError, binascii.Error):
             return None
         mac, plain = sealed[:_MAC_BYTES], self._mixed(sealed[:_MAC_BYTES], sealed[_MAC_BYTES:])

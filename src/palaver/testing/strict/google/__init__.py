@@ -1,0 +1,1 @@
+"""Google: generateContent and Interactions of the Gemini API."""

@@ -1,0 +1,1 @@
+"""OpenAI: the Responses API, and chat completions of OpenAI and of other servers."""

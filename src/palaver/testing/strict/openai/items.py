@@ -1,0 +1,113 @@
+"""The order of items of the Responses API: ids, calls and outputs, and what stands after reasoning.
+
+The texts are the API's own, as its users quoted them. An id of an item that followed reasoning names that reasoning, so the server sees when it was left out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from palaver.testing.strict.openai.fields import CALLS, Subject, refuse
+from palaver.testing.strict.seal import Json
+
+__all__ = ["check_items", "item_id", "reasoning_of"]
+
+_STEMS: Final = {
+    "reasoning": "rs",
+    "message": "msg",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "compaction": "cmp",
+    "program": "prog",
+    "program_output": "prog_out",
+}
+_AFTER: Final = "x"
+"""Stands between the number of an item and that of its reasoning."""
+
+_SAID: Final = frozenset(
+    {"message", "program", "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "tool_search_call",
+     "mcp_list_tools", "mcp_approval_request", *CALLS}
+)  # fmt: skip
+
+
+def item_id(kind: str, serial: str, reasoning: str = "") -> str:
+    """Return an id for an item; `reasoning` is the id of the reasoning that it follows."""
+    after = _AFTER + reasoning.partition("_")[2] if reasoning else ""
+    return f"{_STEMS.get(kind, kind)}_{serial}{after}"
+
+
+def reasoning_of(name: str) -> str:
+    """Return the id of the reasoning that an item followed, or empty."""
+    _, _, after = name.partition("_")[2].partition(_AFTER)
+    return f"rs_{after}" if after else ""
+
+
+def check_items(subject: Subject) -> None:
+    """Check ids, pairs, what follows reasoning, and the place of a compaction trigger."""
+    _check_ids(subject.items)
+    _check_pairs(subject.items)
+    _check_reasoning(subject.items)
+    _check_programs(subject)
+    triggers = [at for at, item in enumerate(subject.items) if item["type"] == "compaction_trigger"]
+    if triggers and triggers != [len(subject.items) - 1]:
+        refuse("A `compaction_trigger` must be the final input item.", f"input[{triggers[0]}]", "invalid_value")
+
+
+def _check_ids(items: list[Json]) -> None:
+    ids = [item["id"] for item in items if item.get("id")]
+    for name in ids:
+        if ids.count(name) > 1:
+            text = "Remove duplicate items from your input and try again."
+            refuse(f"Duplicate item found with id {name}. {text}", "input", "duplicate_item")
+
+
+def _check_pairs(items: list[Json]) -> None:
+    waiting: dict[str, Json] = {}
+    for item in items:
+        kind, call = item["type"], item.get("call_id")
+        if kind in CALLS:
+            waiting[str(call)] = item
+        elif kind in CALLS.values() and call is not None:
+            made = waiting.pop(str(call), None)
+            if made is None or CALLS[made["type"]] != kind:
+                what = kind.removesuffix("_output").replace("_", " ")
+                refuse(f"No tool call found for {what} output with call_id {call}.", "input")
+            if (made.get("caller") or {}).get("type", "direct") != "direct" and item.get("caller") != made["caller"]:
+                refuse(
+                    f"The `caller` of the output with call_id {call} must be that of its call.",
+                    "input",
+                    "invalid_value",
+                )
+    for call, item in waiting.items():
+        if (item.get("execution") or "client") == "client":
+            refuse(f"No tool output found for {item['type'].replace('_', ' ')} {call}.", "input")
+
+
+def _check_reasoning(items: list[Json]) -> None:
+    """Check that reasoning and the items that followed it come together."""
+    for at, item in enumerate(items):
+        name = item.get("id") or ""
+        if item["type"] == "reasoning":
+            following = items[at + 1] if at + 1 < len(items) else {"type": ""}
+            if following["type"] not in (*_SAID, "reasoning") or following.get("role", "assistant") != "assistant":
+                refuse(f"Item '{name}' of type 'reasoning' was provided without its required following item.", "input")
+        elif reasoning_of(name) and not any(reasoning_of(name) == before.get("id") for before in items[:at]):
+            refuse(
+                f"Item '{name}' of type '{item['type']}' was provided without its required 'reasoning' item: '{reasoning_of(name)}'.",
+                "input",
+            )
+
+
+def _check_programs(subject: Subject) -> None:
+    """Check calls that a program made: the program is there, as it was sent."""
+    programs: set[str] = set()
+    for at, item in enumerate(subject.items):
+        if item["type"] == "program":
+            if subject.seal.open("program", item["fingerprint"]) != {"code": item["code"]}:
+                refuse(
+                    "The program's fingerprint is not valid.", f"input[{at}].fingerprint", "invalid_program_fingerprint"
+                )
+            programs.add(item["call_id"])
+        caller = item.get("caller") or {}
+        if caller.get("type") == "program" and caller.get("caller_id") not in programs:
+            refuse(f"No program found with call_id {caller.get('caller_id')}.", f"input[{at}].caller", "invalid_value")
