@@ -23,7 +23,7 @@ from palaver.store import MemoryStore, Store
 from palaver.testing import strict
 from palaver.wire import Request
 
-__all__ = ["BindingStep", "Fault", "Play", "Side", "binding_steps"]
+__all__ = ["BindingFault", "BindingStep", "HistorySide", "Play", "binding_steps"]
 
 Json = dict[str, Any]
 
@@ -78,7 +78,7 @@ def binding_steps(most: int = 12) -> st.SearchStrategy[list[BindingStep]]:
 
 
 @dataclass(frozen=True)
-class Fault:
+class BindingFault:
     """A request that the stand-in did not accept as it is, or a loss without a note."""
 
     what: str
@@ -88,7 +88,7 @@ class Fault:
     step: int
 
 
-class Side(Protocol):
+class HistorySide(Protocol):
     """A provider in a history: its stand-in, what models say there, and how an answer is found again in a request.
 
     Attributes:
@@ -147,11 +147,11 @@ class Play:
 
     def __init__(
         self,
-        sides: Sequence[Side],
+        sides: Sequence[HistorySide],
         *,
         store: Store | None = None,
         policies: Sequence[str] = ("palaver",),
-        send: Callable[[Side, Request], None] | None = None,
+        send: Callable[[HistorySide, Request], None] | None = None,
     ) -> None:
         """Begin with the first model of the first side.
 
@@ -164,7 +164,7 @@ class Play:
         self.sides, self.policies, self._send = sides, policies, send
         self.dialog: Dialog = Session.create(store or MemoryStore(), "laws").root
         self.dialog.record(Instructions(sections=(Section(name="role", text="Be brief."),)), Toolset(tools=_TOOLS[:2]))
-        self.faults: list[Fault] = []
+        self.faults: list[BindingFault] = []
         self.requests = 0
         self._side, self._model, self._step = 0, sides[0].models[0], 0
         self._call: Json = {}
@@ -172,11 +172,11 @@ class Play:
         self._answers: dict[str, list[list[Json]]] = {}
 
     @property
-    def side(self) -> Side:
+    def side(self) -> HistorySide:
         """The provider of the next request."""
         return self.sides[self._side]
 
-    def play(self, steps: Sequence[BindingStep]) -> list[Fault]:
+    def play(self, steps: Sequence[BindingStep]) -> list[BindingFault]:
         """Play the steps, and return the faults. After a refusal the history does not go on."""
         for self._step, step in enumerate(steps):
             if self.faults:
@@ -283,7 +283,7 @@ class Play:
             self._fault("refused", served.message)
             return None
         self.faults += [
-            Fault("dropped", side.api, self._model, str(dropped), self._step)
+            BindingFault("dropped", side.api, self._model, str(dropped), self._step)
             for dropped in served.dropped
             if "prefix" in str(dropped.get("reason"))
         ]
@@ -292,18 +292,18 @@ class Play:
         self.dialog.append(served.body)
         return served.body
 
-    def _sent(self, side: Side, request: Request, body: Json | None = None) -> strict.Served:
+    def _sent(self, side: HistorySide, request: Request, body: Json | None = None) -> strict.Served:
         headers = dict(side.headers) | dict(getattr(request, "headers", {}))
         served = side.server.ask(side.path(request.model), body or json.loads(request.data), headers)
         side.server.forget()
         return served
 
     def _fault(self, what: str, text: str) -> None:
-        self.faults.append(Fault(what, self.side.api, self._model, text, self._step))
+        self.faults.append(BindingFault(what, self.side.api, self._model, text, self._step))
 
     # --- what could be kept --------------------------------------------------------------------------------------------------------
 
-    def _check_kept(self, side: Side, request: Request) -> None:
+    def _check_kept(self, side: HistorySide, request: Request) -> None:
         """Note bound content that the request lacks and the server would have accepted, and other blocks that it lacks without a note."""
         body: Json = json.loads(request.data)
         tries = _TRIES
@@ -319,7 +319,7 @@ class Play:
                 self._fault("too little", f"item {place[0]} could have its thinking")
             tries -= not others and tries > 0
 
-    def _accepts(self, side: Side, request: Request, body: Json, at: int) -> bool:
+    def _accepts(self, side: HistorySide, request: Request, body: Json, at: int) -> bool:
         """Return whether the server takes a request with all of an answer, and drops nothing of it."""
         served = self._sent(side, request, body)
         return served.status == _OK and not any(side.concerns(dropped, at) for dropped in served.dropped)

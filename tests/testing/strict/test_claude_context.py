@@ -114,7 +114,7 @@ def test_a_summary_is_asked_alone(claude: strict.StrictServer) -> None:
     talk.ask("Go.", THOUGHT, {"type": "tool_use", "name": "bash"})
     with refusal("`tool_use` ids were found without", code="compaction_incomplete_turn"):
         talk.send(compaction=compaction)
-    claude.answers(strict.Answer(stop="max_tokens"))
+    claude.answers(strict.NextAnswer(stop="max_tokens"))
     assert talk.send(messages=talk.messages[:2], compaction=compaction)["content"] == []
 
 
@@ -207,7 +207,7 @@ def test_streamed_and_whole_are_the_same(claude: strict.StrictServer) -> None:
     """The vendor's client puts the events of every kind of block together to the whole message."""
     fields: Json = {"model": STRICT, "max_tokens": 99, "system": SYSTEM, "messages": [QUESTION], "betas": [BINDING]}
     client = Talk(claude).client
-    answer = strict.Answer(KINDS, stop="refusal", fields={"stop_details": {"type": "refusal", "category": "bio"}})
+    answer = strict.NextAnswer(KINDS, stop="refusal", fields={"stop_details": {"type": "refusal", "category": "bio"}})
     claude.answers(answer, answer)
     whole = client.beta.messages.create(**fields).to_dict(mode="json")
     with client.beta.messages.stream(**fields) as stream:
@@ -222,7 +222,7 @@ def test_streamed_and_whole_are_the_same(claude: strict.StrictServer) -> None:
 
 def test_a_stream_breaks_off(claude: strict.StrictServer) -> None:
     """A script can end a stream inside a block."""
-    claude.answers(strict.Answer([{"type": "compaction", "content": "What was."}], cut=3))
+    claude.answers(strict.NextAnswer([{"type": "compaction", "content": "What was."}], cut=3))
     fields: Json = {"model": STRICT, "max_tokens": 99, "messages": [QUESTION]}
     client = Talk(claude).client
     with pytest.raises(Exception, match="incomplete chunked read"), client.beta.messages.stream(**fields) as stream:

@@ -12,6 +12,7 @@ SEARCH: Json = {"type": "server_tool_use", "name": "web_search", "input": {"quer
 FOUND: Json = {"type": "web_search_tool_result", "content": []}
 WEB: Json = {"type": "web_search_20260318", "name": "web_search"}
 CODE: Json = {"type": "code_execution_20260120", "name": "code_execution"}
+QUESTION: Json = {"role": "user", "content": "Hi."}
 INLINE = "inline-tools-2026-09-15"
 CLEAR_AT = "mid-conversation-system-clear-at-2026-08-21"
 
@@ -121,6 +122,33 @@ def test_unknown_names_are_refused(claude: strict.StrictServer) -> None:
         talk.send(messages=[{"role": "user", "content": [{"type": "text", "text": "Hi.", "phase": "final"}]}])
     with refusal("messages.0: `tool_use` blocks can only be in `assistant` messages"):
         talk.send(messages=[{"role": "user", "content": [CALL | {"id": "t", "input": {}}]}])
+
+
+def test_values_are_checked(claude: strict.StrictServer) -> None:
+    """Ids, names, arguments, types of images, and what a result holds."""
+    talk = called(claude, CALL)
+    call, results = talk.messages[1]["content"][-1], talk.results()
+    for edit, text in (
+        ({"id": "a:1"}, "tool_use.id: String should match"),
+        ({"input": "{"}, "Input should be a valid dictionary"),
+    ):
+        with refusal(text):
+            talk.send(messages=[talk.messages[0], {"role": "assistant", "content": [call | edit]}, QUESTION])
+    with refusal("tool_result.content.0: Input tag 'thinking'"):
+        sent(talk, talk.results(content=[THOUGHT]))
+    source = {"type": "base64", "media_type": "image/bmp", "data": "aGk="}
+    with refusal("media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"):
+        sent(talk, [*results, {"type": "image", "source": source}])
+    with refusal("tools.0.custom.name: String should match pattern"):
+        sent(talk, results, tools=[TOOLS[0] | {"name": "a b"}])
+    with refusal("tools: Tool names must be unique."):
+        sent(talk, results, tools=[TOOLS[0], TOOLS[0]])
+    screen = {"type": "computer_20251124", "name": "computer", "display_width_px": 9, "display_height_px": 9}
+    talk.send(messages=[QUESTION], tools=[screen])
+    with refusal("does not support tool types: computer_20251124"):
+        talk.send(messages=[QUESTION], tools=[screen], model="claude-fable-5-2")
+    with refusal("tool_choice may only be specified while providing tools"):
+        talk.send(messages=[QUESTION], tools=None, tool_choice={"type": "auto"})
 
 
 def test_empty_texts_are_refused(claude: strict.StrictServer) -> None:

@@ -87,6 +87,12 @@ def test_chat_parameters_of_reasoning_models() -> None:
         sent(client, server, [QUESTION], model="gpt-4.1", max_tokens=9, temperature=0.5)
         with refusal("does not exist", status=404):
             sent(client, server, [QUESTION])
+        with refusal("Invalid value: 'compaction'"):
+            sent(client, server, [{"role": "user", "content": [{"type": "compaction"}]}], model="gpt-4.1")
+        call = {"id": "c" * 41, "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+        with refusal("string too long"):
+            sent(client, server, [QUESTION, {"role": "assistant", "content": None, "tool_calls": [call]},
+                                  {"role": "tool", "tool_call_id": "c" * 41, "content": "x"}], model="gpt-4.1")  # fmt: skip
 
 
 def test_chat_calls_have_results() -> None:

@@ -278,6 +278,10 @@ def test_state_on_the_server_is_refused(server: strict.StrictServer) -> None:
         talk.send([QUESTION], extra_body={"betas": []})
     with refusal("Unknown parameter: 'input[0].name'", code="unknown_parameter"):
         talk.send([QUESTION | {"name": "x"}])
+    with refusal("string too long", code="string_above_max_length"):
+        talk.send([CALL | {"call_id": "c" * 65}, QUESTION])
+    with refusal("string does not match pattern", code="invalid_value"):
+        talk.send([CALL | {"call_id": "c", "name": "a b"}, QUESTION])
     with refusal("Supported values are: 'output_text' and 'refusal'", code="invalid_value"):
         talk.send([{"role": "assistant", "content": [{"type": "input_text", "text": "x"}]}, QUESTION])
 
@@ -291,7 +295,7 @@ def test_streamed_and_whole_responses_are_the_same(server: strict.StrictServer) 
         CALL,
         {"type": "custom_tool_call", "name": "grep", "input": "x"},
     ]
-    server.answers(content, content, strict.Answer(["Cut."], stop="max_output_tokens"))
+    server.answers(content, content, strict.NextAnswer(["Cut."], stop="max_output_tokens"))
     talk = Talk(server)
     whole = talk.client.responses.create(model=NEWEST, input="Go.").to_dict(mode="json")
     with talk.client.responses.stream(model=NEWEST, input="Go.") as stream:

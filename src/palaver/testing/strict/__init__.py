@@ -14,12 +14,12 @@ from palaver.testing.strict.google.interactions import InteractionsApi
 from palaver.testing.strict.openai.chat import ChatApi
 from palaver.testing.strict.openai.responses import ResponsesApi
 from palaver.testing.strict.seal import Json
-from palaver.testing.strict.server import Answer, Asked, Refused, Served, StrictServer
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Served, StrictServer
 
 __all__ = [
-    "Answer",
-    "Asked",
+    "HttpRequest",
     "Json",
+    "NextAnswer",
     "Refused",
     "Served",
     "StrictServer",

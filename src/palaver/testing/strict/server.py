@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from palaver.testing.strict.seal import Json
 
-__all__ = ["Answer", "Api", "Asked", "Refused", "Reply", "Script", "Served", "StrictServer"]
+__all__ = ["Api", "HttpRequest", "NextAnswer", "Refused", "Reply", "Script", "Served", "StrictServer"]
 
 
 class Refused(Exception):
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class HttpRequest:
     """A request as the server received it: header names are in lower case."""
 
     method: str
@@ -36,7 +36,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NextAnswer:
     """What a model says next.
 
     Attributes:
@@ -73,7 +73,7 @@ class Reply:
 class Served:
     """A request, with its outcome."""
 
-    asked: Asked
+    asked: HttpRequest
     status: int
     body: Json
     dropped: Sequence[Json] = ()
@@ -89,11 +89,11 @@ class Script:
     """The answers that a test wrote down, in order; after them a function, or the same short answer each time."""
 
     def __init__(self) -> None:
-        self._answers: deque[Answer] = deque()
+        self._answers: deque[NextAnswer] = deque()
         self._lock = threading.Lock()
-        self.otherwise: Callable[[Asked], Answer] | None = None
+        self.otherwise: Callable[[HttpRequest], NextAnswer] | None = None
 
-    def add(self, *answers: Answer | Sequence[Json | str] | str) -> None:
+    def add(self, *answers: NextAnswer | Sequence[Json | str] | str) -> None:
         """Append answers; a string is an answer with one text, a list the content of an answer."""
         with self._lock:
             self._answers.extend(map(as_answer, answers))
@@ -103,7 +103,7 @@ class Script:
         with self._lock:
             self._answers.clear()
 
-    def next(self, asked: Asked, usual: Answer) -> Answer:
+    def next(self, asked: HttpRequest, usual: NextAnswer) -> NextAnswer:
         """Return the answer to a request; `usual` is the one where nothing is written down."""
         with self._lock:
             if self._answers:
@@ -111,17 +111,17 @@ class Script:
         return self.otherwise(asked) if self.otherwise else usual
 
 
-def as_answer(said: Answer | Sequence[Json | str] | str) -> Answer:
+def as_answer(said: NextAnswer | Sequence[Json | str] | str) -> NextAnswer:
     """Return what a test wrote as an answer."""
-    if isinstance(said, Answer):
+    if isinstance(said, NextAnswer):
         return said
-    return Answer((said,) if isinstance(said, str) else tuple(said))
+    return NextAnswer((said,) if isinstance(said, str) else tuple(said))
 
 
 class Api(Protocol):
     """An API: it checks a request and answers it, or raises `Refused`."""
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         ...
 
@@ -169,7 +169,7 @@ class StrictServer:
         """What the API withheld from the model in all requests, as it reported it."""
         return [dropped for served in self.served for dropped in served.dropped]
 
-    def answers(self, *answers: Answer | Sequence[Json | str] | str) -> None:
+    def answers(self, *answers: NextAnswer | Sequence[Json | str] | str) -> None:
         """Say what the next answers are."""
         self.script.add(*answers)
 
@@ -180,10 +180,10 @@ class StrictServer:
     def ask(self, path: str, body: Json | None = None, headers: Mapping[str, str] | None = None) -> Served:
         """Serve one request without a network: a GET where there is no body."""
         low = {name.lower(): value for name, value in (headers or {}).items()}
-        asked = Asked("GET" if body is None else "POST", path, low, json.loads(json.dumps(body or {})))
+        asked = HttpRequest("GET" if body is None else "POST", path, low, json.loads(json.dumps(body or {})))
         return self.serve(asked)[0]
 
-    def serve(self, asked: Asked) -> tuple[Served, Reply]:
+    def serve(self, asked: HttpRequest) -> tuple[Served, Reply]:
         """Serve one request, and record it."""
         try:
             reply = self.api.reply(asked, self.script)
@@ -196,7 +196,7 @@ class StrictServer:
         return served, reply
 
     def __enter__(self) -> Self:
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"strict": self}))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_HttpHandler,), {"strict": self}))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         self._thread.start()
@@ -212,7 +212,7 @@ class StrictServer:
             self._http = None
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _HttpHandler(BaseHTTPRequestHandler):
     """Reads one request, asks the server, and writes the answer, as JSON or as events."""
 
     strict: StrictServer
@@ -239,7 +239,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         split = urlsplit(self.path)
         path = unquote(split.path) + (f"?{split.query}" if split.query else "")
-        served, reply = self.strict.serve(Asked(self.command, path, headers, body))
+        served, reply = self.strict.serve(HttpRequest(self.command, path, headers, body))
         if served.status == 200 and reply.events is not None:  # noqa: PLR2004
             self._send_events(reply.events, reply.cut)
         else:

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from palaver.testing.strict.claude.binding import Binding, signed
+from palaver.testing.strict.claude.binding import SentThinking, signed
 from palaver.testing.strict.claude.context import threshold_block
-from palaver.testing.strict.claude.fields import BINDING, KINDS, Subject
+from palaver.testing.strict.claude.fields import BINDING, KINDS, ClaudeRequest
 from palaver.testing.strict.claude.options import thinking_type
 from palaver.testing.strict.claude.prefix import THOUGHTS, Prefix
 from palaver.testing.strict.claude.turns import PROGRAM_ID, open_calls, runs
 from palaver.testing.strict.seal import Json, digest
-from palaver.testing.strict.server import Answer
+from palaver.testing.strict.server import NextAnswer
 
 __all__ = ["events", "message_of"]
 
@@ -22,10 +22,10 @@ _CODE: Final = frozenset({"code_execution", "bash_code_execution", "text_editor_
 
 
 @dataclass(slots=True)
-class _Writer:
+class _ContentWriter:
     """Writes the blocks of one answer, each bound to what precedes it."""
 
-    subject: Subject
+    subject: ClaudeRequest
     prefix: Prefix
     present: list[str]
     waiting: list[str]
@@ -108,10 +108,12 @@ class _Writer:
             self.present.append(digest(self.prefix.thoughts[-1].signature))
 
 
-def message_of(subject: Subject, prefix: Prefix, binding: Binding, answer: Answer, *, serial: str) -> Json:
+def message_of(
+    subject: ClaudeRequest, prefix: Prefix, binding: SentThinking, answer: NextAnswer, *, serial: str
+) -> Json:
     """Return the message of an answer. The prefix is the one of the request, and grows."""
     waiting = list(open_calls(runs(subject.body["messages"])))
-    content = _Writer(subject, prefix, list(binding.present), waiting, serial).write(answer.content)
+    content = _ContentWriter(subject, prefix, list(binding.present), waiting, serial).write(answer.content)
     message: Json = {
         "id": f"msg_{serial}",
         "type": "message",
@@ -141,7 +143,7 @@ def _stop(content: Sequence[Json]) -> str:
     return "pause_turn" if waits else "end_turn"
 
 
-def _container(subject: Subject, content: Sequence[Json]) -> Json | None:
+def _container(subject: ClaudeRequest, content: Sequence[Json]) -> Json | None:
     asked = subject.body.get("container")
     name = asked.get("id") if isinstance(asked, dict) else asked
     if name is None and any(block["type"] == "server_tool_use" and block["name"] in _CODE for block in content):

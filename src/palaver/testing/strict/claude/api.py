@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from palaver.testing.strict.claude.answers import events, message_of
-from palaver.testing.strict.claude.binding import Binding, check_thinking
+from palaver.testing.strict.claude.binding import SentThinking, check_thinking
 from palaver.testing.strict.claude.context import (
     applied_edits,
     check_context,
@@ -15,19 +15,19 @@ from palaver.testing.strict.claude.context import (
     summary_block,
     threshold_block,
 )
-from palaver.testing.strict.claude.fields import Subject, blocks, check_fields, error_body, refuse
+from palaver.testing.strict.claude.fields import ClaudeRequest, blocks, check_fields, error_body, refuse
 from palaver.testing.strict.claude.models import MODELS, model_named
 from palaver.testing.strict.claude.options import check_options
 from palaver.testing.strict.claude.prefix import Prefix, walk
 from palaver.testing.strict.claude.tools import check_tools
 from palaver.testing.strict.claude.turns import check_turns
 from palaver.testing.strict.seal import Json, Seal, canonical
-from palaver.testing.strict.server import Answer, Asked, Reply, Script
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Reply, Script
 
 __all__ = ["AnthropicApi", "tokens_of"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_USUAL: Final = Answer(({"type": "thinking", "thinking": "hm"}, "Well."))
+_USUAL: Final = NextAnswer(({"type": "thinking", "thinking": "hm"}, "Well."))
 
 
 def tokens_of(value: object) -> int:
@@ -65,7 +65,7 @@ class AnthropicApi:
         """Return the body of an error."""
         return error_body(status, message)
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         path = asked.path.partition("?")[0]
         key = asked.headers.get("x-api-key") or asked.headers.get("authorization", "").removeprefix("Bearer ")
@@ -91,7 +91,7 @@ class AnthropicApi:
             refuse(f"model: {name}", 404)
         return model.info()
 
-    def _subject(self, asked: Asked, key: str) -> Subject:
+    def _subject(self, asked: HttpRequest, key: str) -> ClaudeRequest:
         name = asked.body.get("model")
         if not isinstance(name, str):
             refuse("model: Field required")
@@ -100,9 +100,9 @@ class AnthropicApi:
             refuse(f"model: {name}", 404)
         betas = frozenset(part.strip() for part in asked.headers.get("anthropic-beta", "").split(",") if part.strip())
         version = asked.headers.get("anthropic-version", "")
-        return Subject(asked.body, model, betas, version, self._accounts.get(key, "default"), self._seal)
+        return ClaudeRequest(asked.body, model, betas, version, self._accounts.get(key, "default"), self._seal)
 
-    def _checked(self, subject: Subject, *, counting: bool) -> tuple[Prefix, Binding]:
+    def _checked(self, subject: ClaudeRequest, *, counting: bool) -> tuple[Prefix, SentThinking]:
         check_fields(subject)
         check_options(subject, counting=counting)
         check_context(subject)
@@ -111,7 +111,9 @@ class AnthropicApi:
         prefix = walk(subject.body, self._seal)
         return prefix, check_thinking(subject, prefix, new_account=self._new_account)
 
-    def _answered(self, subject: Subject, prefix: Prefix, binding: Binding, script: Script, asked: Asked) -> Reply:
+    def _answered(
+        self, subject: ClaudeRequest, prefix: Prefix, binding: SentThinking, script: Script, asked: HttpRequest
+    ) -> Reply:
         size = self._size(subject)
         with self._lock:
             self._serial += 1
@@ -119,16 +121,19 @@ class AnthropicApi:
         due = compaction_due(subject, size)
         if subject.body.get("compaction"):
             answer, iterations = (
-                self._summary(subject, prefix, script.next(asked, Answer(("Summary of the conversation.",)))),
+                self._summary(subject, prefix, script.next(asked, NextAnswer(("Summary of the conversation.",)))),
                 True,
             )
         elif due and due.get("pause_after_compaction"):
-            answer, iterations = Answer((threshold_block(subject, "Summary of the conversation."),), "compaction"), True
+            answer, iterations = (
+                NextAnswer((threshold_block(subject, "Summary of the conversation."),), "compaction"),
+                True,
+            )
         else:
             answer, iterations = script.next(asked, _USUAL), bool(due)
             if due:
                 summary = threshold_block(subject, "Summary of the conversation.")
-                answer = Answer((summary, *answer.content), answer.stop, answer.fields, answer.cut)
+                answer = NextAnswer((summary, *answer.content), answer.stop, answer.fields, answer.cut)
         message = message_of(subject, prefix, binding, answer, serial=serial)
         message.setdefault("usage", self._usage(message, size, compacted=iterations))
         edits = applied_edits(subject, size, self._tokens)
@@ -137,14 +142,14 @@ class AnthropicApi:
         stream = list(events(message)) if subject.body.get("stream") else None
         return Reply(message, stream, binding.dropped, answer.cut)
 
-    def _summary(self, subject: Subject, prefix: Prefix, answer: Answer) -> Answer:
+    def _summary(self, subject: ClaudeRequest, prefix: Prefix, answer: NextAnswer) -> NextAnswer:
         """Return the answer of compaction on demand: one block, or nothing where the script stops early."""
         if answer.stop not in ("", "compaction"):
-            return Answer((), answer.stop, answer.fields, answer.cut)
+            return NextAnswer((), answer.stop, answer.fields, answer.cut)
         text = next((said for said in answer.content if isinstance(said, str)), "Summary of the conversation.")
-        return Answer((summary_block(subject, prefix, text),), "compaction", answer.fields, answer.cut)
+        return NextAnswer((summary_block(subject, prefix, text),), "compaction", answer.fields, answer.cut)
 
-    def _size(self, subject: Subject) -> int:
+    def _size(self, subject: ClaudeRequest) -> int:
         body = subject.body
         from_block = walk_from(body["messages"])
         return self._tokens([body.get("system"), body.get("tools"), from_block])

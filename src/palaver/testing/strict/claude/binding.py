@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from palaver.testing.strict.claude.fields import BINDING, Subject, refuse
+from palaver.testing.strict.claude.fields import BINDING, ClaudeRequest, refuse
 from palaver.testing.strict.claude.models import model_named
 from palaver.testing.strict.claude.options import thinking_type
 from palaver.testing.strict.claude.prefix import Prefix, Thought
 from palaver.testing.strict.seal import Json, digest
 
-__all__ = ["Binding", "check_thinking", "signed"]
+__all__ = ["SentThinking", "check_thinking", "signed"]
 
 _BOUND: Final = (
     "The block is bound to a different conversation. Remove the block, or set "
@@ -31,7 +31,7 @@ _START: Final = (
 
 
 @dataclass(slots=True)
-class Binding:
+class SentThinking:
     """The thinking of a request: the digests of the blocks that count as present, and what the API reports."""
 
     present: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Binding:
         return [entry for entry in self.report if entry["type"] == "thinking_dropped"]
 
 
-def signed(subject: Subject, prefix: Prefix, block: Json, present: Sequence[str]) -> Json:
+def signed(subject: ClaudeRequest, prefix: Prefix, block: Json, present: Sequence[str]) -> Json:
     """Return a block of thinking with its signature, at the end of a prefix."""
     redacted = block["type"] == "redacted_thinking"
     value = {
@@ -62,9 +62,9 @@ def signed(subject: Subject, prefix: Prefix, block: Json, present: Sequence[str]
     return block | ({"data": text} if redacted else {"signature": text})
 
 
-def check_thinking(subject: Subject, prefix: Prefix, *, new_account: bool) -> Binding:
+def check_thinking(subject: ClaudeRequest, prefix: Prefix, *, new_account: bool) -> SentThinking:
     """Return the thinking that the model sees, or refuse the request."""
-    binding = Binding()
+    binding = SentThinking()
     asked = (subject.body.get("thinking") or {}).get("block_binding") or {}
     behavior = asked.get("prefix_mismatch_behavior")
     checks = {"every": True, "new": new_account or behavior is not None, "never": False}[subject.model.checks]
@@ -92,7 +92,7 @@ def check_thinking(subject: Subject, prefix: Prefix, *, new_account: bool) -> Bi
     return binding
 
 
-def _opened(subject: Subject, thought: Thought, last: str) -> Json:
+def _opened(subject: ClaudeRequest, thought: Thought, last: str) -> Json:
     """Return what a signature says. A signature that is not ours, and a block that changed, are refused in every mode."""
     kind = thought.block["type"]
     value = subject.seal.open(kind, thought.signature)
@@ -107,7 +107,7 @@ def _opened(subject: Subject, thought: Thought, last: str) -> Json:
     return value
 
 
-def _unreadable(subject: Subject, value: Json) -> str:
+def _unreadable(subject: ClaudeRequest, value: Json) -> str:
     """Return why the model may not read a block, or empty."""
     maker = model_named(value["model"])
     if value["account"] != subject.account and (subject.model.account or (maker and maker.account)):
@@ -133,7 +133,7 @@ def _entry(kind: str, thought: Thought, reason: str) -> Json:
     return {"type": kind, "path": thought.where, "reason": reason}
 
 
-def _check_start(subject: Subject) -> None:
+def _check_start(subject: ClaudeRequest) -> None:
     """Check that a turn that goes on after tool results begins with thinking, where the budget of thinking is manual."""
     messages = subject.body["messages"]
     if thinking_type(subject) != "enabled" or len(messages) < 2:  # noqa: PLR2004 - a call and its result

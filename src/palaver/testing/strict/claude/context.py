@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from palaver.testing.strict.claude.fields import EDITS, ON_DEMAND, THRESHOLD, Subject, blocks, refuse
+from palaver.testing.strict.claude.fields import EDITS, ON_DEMAND, THRESHOLD, ClaudeRequest, blocks, refuse
 from palaver.testing.strict.claude.prefix import Prefix
 from palaver.testing.strict.claude.turns import runs
 from palaver.testing.strict.seal import Json, digest
@@ -26,7 +26,7 @@ _CLEAR_TRIGGER: Final = 100_000
 _KEEP: Final = 3
 
 
-def check_context(subject: Subject) -> None:
+def check_context(subject: ClaudeRequest) -> None:
     """Check what a request asks of the server, and the compaction blocks in it."""
     body = subject.body
     _check_edits(subject)
@@ -44,7 +44,7 @@ def check_context(subject: Subject) -> None:
         _check_block(subject, f"messages.{at}.content.{number}", block)
 
 
-def _check_edits(subject: Subject) -> None:
+def _check_edits(subject: ClaudeRequest) -> None:
     edits = (subject.body.get("context_management") or {}).get("edits") or []
     for at, edit in enumerate(edits):
         where, kind = f"context_management.edits.{at}", edit.get("type")
@@ -61,7 +61,7 @@ def _check_edits(subject: Subject) -> None:
             refuse(f"{where}.{kind}.trigger.value: Input should be greater than or equal to {_LEAST_TRIGGER}")
 
 
-def _check_demand(subject: Subject) -> None:
+def _check_demand(subject: ClaudeRequest) -> None:
     body = subject.body
     for name in ("context_management", "stop_sequences"):
         if body.get(name):
@@ -74,7 +74,7 @@ def _check_demand(subject: Subject) -> None:
         refuse("compaction: there is nothing to summarize", code="compaction_nothing_to_summarize")
 
 
-def _check_signed(subject: Subject, held: list[tuple[int, int, Json]]) -> None:
+def _check_signed(subject: ClaudeRequest, held: list[tuple[int, int, Json]]) -> None:
     """Check the place of a block of on-demand compaction: first, and alone."""
     if len(held) > 1:
         refuse(
@@ -93,7 +93,7 @@ def _check_signed(subject: Subject, held: list[tuple[int, int, Json]]) -> None:
         refuse("context_management: `compact_20260112` cannot run on a request with a signed `compaction` block")
 
 
-def _check_block(subject: Subject, where: str, block: Json) -> None:
+def _check_block(subject: ClaudeRequest, where: str, block: Json) -> None:
     if block.get("content") == "":
         refuse(f"{where}.compaction.content: String should have at least 1 character")
     if block.get("signature") is not None:
@@ -104,7 +104,7 @@ def _check_block(subject: Subject, where: str, block: Json) -> None:
             refuse(f"{where}: Invalid `encrypted_content` in `compaction` block")
 
 
-def _check_summary(subject: Subject, where: str, block: Json) -> None:
+def _check_summary(subject: ClaudeRequest, where: str, block: Json) -> None:
     if ON_DEMAND not in subject.betas:
         refuse(f"{where}: Input tag 'compaction' found using 'type' does not match any of the expected tags")
     value = subject.seal.open("summary", block["signature"])
@@ -116,20 +116,20 @@ def _check_summary(subject: Subject, where: str, block: Json) -> None:
         refuse(f"{where}: `tool_changes` were changed", code="compaction_tool_changes_mismatch")
 
 
-def summary_block(subject: Subject, prefix: Prefix, text: str) -> Json:
+def summary_block(subject: ClaudeRequest, prefix: Prefix, text: str) -> Json:
     """Return the signed block of compaction on demand: it stands for what was sent, where the model checks prefixes."""
     end = prefix.now if subject.model.checks != "never" else ""
     value = {"content": digest(text), "changes": digest(None), "head": prefix.head, "end": end}
     return {"type": "compaction", "content": text, "signature": subject.seal.close("summary", value)}
 
 
-def threshold_block(subject: Subject, text: str) -> Json:
+def threshold_block(subject: ClaudeRequest, text: str) -> Json:
     """Return the block of compaction at a threshold."""
     encrypted = subject.seal.close("compaction", {"content": digest(text)})
     return {"type": "compaction", "content": text, "encrypted_content": encrypted}
 
 
-def compaction_due(subject: Subject, size: int) -> Json | None:
+def compaction_due(subject: ClaudeRequest, size: int) -> Json | None:
     """Return the edit whose threshold a request of this size has reached, or None."""
     for edit in (subject.body.get("context_management") or {}).get("edits") or []:
         if edit["type"] == "compact_20260112" and size >= (edit.get("trigger") or {}).get("value", _TRIGGER):
@@ -137,7 +137,7 @@ def compaction_due(subject: Subject, size: int) -> Json | None:
     return None
 
 
-def applied_edits(subject: Subject, size: int, tokens: Callable[[object], int]) -> list[Json]:
+def applied_edits(subject: ClaudeRequest, size: int, tokens: Callable[[object], int]) -> list[Json]:
     """Return what the clearing edits of a request of this size did, as the API reports it."""
     applied: list[Json] = []
     turns = runs(subject.body["messages"])

@@ -6,15 +6,16 @@ refused with `Extra inputs are not permitted`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from palaver.testing.strict.claude.models import Model
+from palaver.testing.strict.claude.models import ClaudeModel
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["Subject", "blocks", "check_fields", "error_body", "refuse"]
+__all__ = ["ClaudeRequest", "blocks", "check_fields", "error_body", "refuse"]
 
 NEWEST_VERSION: Final = "2026-10-21"
 _VERSIONS: Final = frozenset({"2023-01-01", "2023-06-01", NEWEST_VERSION})
@@ -97,11 +98,11 @@ KINDS: Final[Mapping[str, _Kind]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ClaudeRequest:
     """A request that is checked: its body, model and betas, the account that sends it, and the seal of the server."""
 
     body: Json
-    model: Model
+    model: ClaudeModel
     betas: frozenset[str]
     version: str
     account: str
@@ -133,7 +134,7 @@ def blocks(message: Json) -> list[Json]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def check_fields(subject: Subject) -> None:
+def check_fields(subject: ClaudeRequest) -> None:
     """Check the names of all fields, their betas, and the kinds of blocks in each message."""
     body = subject.body
     if subject.version not in _VERSIONS:
@@ -157,13 +158,13 @@ def check_fields(subject: Subject) -> None:
 _NO_VERSION: Final = "anthropic-version: header is required"
 
 
-def _check_beta(subject: Subject, name: str) -> None:
+def _check_beta(subject: ClaudeRequest, name: str) -> None:
     if name == "compaction" and ON_DEMAND not in subject.betas:
         refuse(f"compaction: requires anthropic-beta: {ON_DEMAND}")
     subject.needs(name, *_TOP[name])
 
 
-def _check_message(subject: Subject, where: str, message: Json) -> None:
+def _check_message(subject: ClaudeRequest, where: str, message: Json) -> None:
     role = message.get("role")
     if role not in ("user", "assistant", "system"):
         refuse(f"{where}.role: Input should be 'user', 'assistant' or 'system'")
@@ -176,7 +177,7 @@ def _check_message(subject: Subject, where: str, message: Json) -> None:
         _check_block(subject, f"{where}.content.{at}", role, block)
 
 
-def _check_message_field(subject: Subject, where: str, role: str) -> None:
+def _check_message_field(subject: ClaudeRequest, where: str, role: str) -> None:
     name = where.rpartition(".")[2]
     if name == "clear_at" and CLEAR_AT in subject.betas:
         if role != "system":
@@ -185,7 +186,7 @@ def _check_message_field(subject: Subject, where: str, role: str) -> None:
         refuse(f"{where}: Extra inputs are not permitted")
 
 
-def _check_block(subject: Subject, where: str, role: str, block: Json) -> None:
+def _check_block(subject: ClaudeRequest, where: str, role: str, block: Json) -> None:
     kind = block.get("type")
     known = KINDS.get(str(kind))
     if known is None or (kind == "compaction" and not subject.betas.intersection({ON_DEMAND, THRESHOLD})):
@@ -200,10 +201,37 @@ def _check_block(subject: Subject, where: str, role: str, block: Json) -> None:
         if name != "type" and name not in known.required | known.optional:
             refuse(f"{where}.{kind}.{name}: Extra inputs are not permitted")
     _check_block_role(subject, where, role, str(kind))
+    _check_values(where, block)
     _check_block_beta(subject, where, block)
 
 
-def _check_block_role(subject: Subject, where: str, role: str, kind: str) -> None:
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_MEDIA: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_IN_RESULTS: Final = ("text", "image", "document", "search_result", "tool_reference", "browser_state")
+
+
+def _check_values(where: str, block: Json) -> None:
+    """Check ids, arguments, the types of images, and what is inside a result."""
+    kind, place = block["type"], f"{where}.{block['type']}"
+    for name in ("id", "tool_use_id"):
+        if name in block and not _ID.fullmatch(str(block[name])):
+            refuse(f"{place}.{name}: String should match pattern '^{_ID.pattern}$'")
+    if "input" in block and not isinstance(block["input"], dict):
+        refuse(f"{place}.input: Input should be a valid dictionary")
+    if kind == "image" and block["source"].get("type") == "base64" and block["source"].get("media_type") not in _MEDIA:
+        refuse(
+            f"{place}.source.base64.media_type: Input should be {', '.join(map(repr, _MEDIA[:-1]))} or '{_MEDIA[-1]}'"
+        )
+    inner = block.get("content") if kind == "tool_result" else None
+    for number, part in enumerate(inner if isinstance(inner, list) else ()):
+        if part.get("type") not in _IN_RESULTS:
+            tags = ", ".join(map(repr, _IN_RESULTS))
+            refuse(
+                f"{place}.content.{number}: Input tag '{part.get('type')}' found using 'type' does not match any of the expected tags: {tags}"
+            )
+
+
+def _check_block_role(subject: ClaudeRequest, where: str, role: str, kind: str) -> None:
     if role not in KINDS[kind].roles.split():
         allowed = KINDS[kind].roles.replace(" ", "` or `")
         refuse(f"{where.rpartition('.content')[0]}: `{kind}` blocks can only be in `{allowed}` messages")
@@ -212,7 +240,7 @@ def _check_block_role(subject: Subject, where: str, role: str, kind: str) -> Non
         refuse(f"{where}: `document` blocks are not permitted in `assistant` messages")
 
 
-def _check_block_beta(subject: Subject, where: str, block: Json) -> None:
+def _check_block_beta(subject: ClaudeRequest, where: str, block: Json) -> None:
     kind = block["type"]
     if kind in ("tool_addition", "tool_removal"):
         by_value = block["tool"].get("type") == "tool_definition"
@@ -233,6 +261,9 @@ def _without(block: Json, name: str) -> Json:
 
 
 def _check_texts(body: Json) -> None:
+    system = body.get("system") or []
+    if any(not block.get("text") for block in (system if isinstance(system, list) else [])):
+        refuse("system: text content blocks must be non-empty")
     last = len(body["messages"]) - 1
     for at, message in enumerate(body["messages"]):
         content = message["content"]

@@ -12,13 +12,13 @@ from typing import Final
 
 from palaver.testing.strict.seal import Json
 
-__all__ = ["MODELS", "Model", "model_named"]
+__all__ = ["MODELS", "ClaudeModel", "model_named"]
 
 _ADAPTIVE, _ENABLED, _DISABLED, _BETWEEN = "adaptive", "enabled", "disabled", "between_tools"
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ClaudeModel:
     """A model.
 
     Attributes:
@@ -101,11 +101,13 @@ _PAIR = r"claude-(fable|mythos)"
 
 _ROWS: Final = [
     *(
-        Model(f"claude-{name}-5-2", frozenset({_ADAPTIVE}), "always", "every", r"claude-.*", forced=False, system=True)
+        ClaudeModel(
+            f"claude-{name}-5-2", frozenset({_ADAPTIVE}), "always", "every", r"claude-.*", forced=False, system=True
+        )
         for name in ("fable", "mythos")
     ),
     *(
-        Model(
+        ClaudeModel(
             f"claude-{name}-5-1",
             frozenset({_ADAPTIVE}),
             "always",
@@ -116,7 +118,7 @@ _ROWS: Final = [
         )
         for name in ("fable", "mythos")
     ),
-    Model(
+    ClaudeModel(
         "claude-opus-5-5",
         frozenset({_ADAPTIVE}),
         "always",
@@ -125,7 +127,7 @@ _ROWS: Final = [
         forced=False,
         system=True,
     ),
-    Model(
+    ClaudeModel(
         "claude-sonnet-5-5",
         frozenset({_ADAPTIVE, _BETWEEN}),
         "on",
@@ -135,7 +137,7 @@ _ROWS: Final = [
         system=True,
         account=True,
     ),
-    Model(
+    ClaudeModel(
         "claude-haiku-5-5",
         frozenset({_ADAPTIVE, _DISABLED}),
         "on",
@@ -145,19 +147,25 @@ _ROWS: Final = [
         disabled_up_to="high",
     ),
     *(
-        Model(f"claude-{name}-5", frozenset({_ADAPTIVE}), "always", reads=rf"{_TO_OLD}|{_PAIR}-5", system=True)
+        ClaudeModel(f"claude-{name}-5", frozenset({_ADAPTIVE}), "always", reads=rf"{_TO_OLD}|{_PAIR}-5", system=True)
         for name in ("fable", "mythos")
     ),
-    Model("claude-opus-5", frozenset({_ADAPTIVE, _DISABLED}), "on", reads=_TO_OLD, system=True, disabled_up_to="high"),
-    Model("claude-sonnet-5", frozenset({_ADAPTIVE, _DISABLED}), "on", reads=_TO_OLD),
-    Model("claude-opus-4-8", frozenset({_ADAPTIVE, _DISABLED}), "off", reads=_TO_OLD, system=True),
-    Model("claude-opus-4-7", frozenset({_ADAPTIVE, _DISABLED}), "off", reads=_TO_OLD),
+    ClaudeModel(
+        "claude-opus-5", frozenset({_ADAPTIVE, _DISABLED}), "on", reads=_TO_OLD, system=True, disabled_up_to="high"
+    ),
+    ClaudeModel("claude-sonnet-5", frozenset({_ADAPTIVE, _DISABLED}), "on", reads=_TO_OLD),
+    ClaudeModel("claude-opus-4-8", frozenset({_ADAPTIVE, _DISABLED}), "off", reads=_TO_OLD, system=True),
+    ClaudeModel("claude-opus-4-7", frozenset({_ADAPTIVE, _DISABLED}), "off", reads=_TO_OLD),
     *(
-        Model(f"claude-{name}-4-6", frozenset({_ADAPTIVE, _ENABLED, _DISABLED}), "off", reads=_TO_OLD, sampling=True)
+        ClaudeModel(
+            f"claude-{name}-4-6", frozenset({_ADAPTIVE, _ENABLED, _DISABLED}), "off", reads=_TO_OLD, sampling=True
+        )
         for name in ("opus", "sonnet")
     ),
     *(
-        Model(f"claude-{name}", frozenset({_ENABLED, _DISABLED}), "off", reads=_TO_OLD, sampling=True, prefill=True)
+        ClaudeModel(
+            f"claude-{name}", frozenset({_ENABLED, _DISABLED}), "off", reads=_TO_OLD, sampling=True, prefill=True
+        )
         for name in ("opus-4-5", "sonnet-4-5", "haiku-4-5", "opus-4-1", "sonnet-4", "opus-4")
     ),
 ]
@@ -165,6 +173,6 @@ MODELS: Final = {row.name: row for row in _ROWS}
 """The models by name, newest first."""
 
 
-def model_named(name: str) -> Model | None:
+def model_named(name: str) -> ClaudeModel | None:
     """Return the model of a name, with or without a date."""
     return MODELS.get(re.sub(r"-(\d{8}|latest|0)$", "", name))

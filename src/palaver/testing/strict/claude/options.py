@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.testing.strict.claude.fields import BINDING, NEWEST_VERSION, UPDATES, Subject, refuse
+from palaver.testing.strict.claude.fields import BINDING, NEWEST_VERSION, UPDATES, ClaudeRequest, refuse
 from palaver.testing.strict.seal import Json
 
 __all__ = ["check_options", "thinking_type"]
@@ -17,7 +17,7 @@ _THINKING_FIELDS: Final = {
 _NO_FORCE: Final = 'tool_choice: type "tool" and "any" are not supported for this model.'
 
 
-def check_options(subject: Subject, *, counting: bool = False) -> None:
+def check_options(subject: ClaudeRequest, *, counting: bool = False) -> None:
     """Check the parameters; a request that only counts tokens needs no `max_tokens`."""
     _check_limits(subject, counting=counting)
     _check_thinking(subject)
@@ -26,7 +26,7 @@ def check_options(subject: Subject, *, counting: bool = False) -> None:
     _check_prefill(subject)
 
 
-def thinking_type(subject: Subject) -> str:
+def thinking_type(subject: ClaudeRequest) -> str:
     """Return how the model thinks in this request: a value of `thinking.type`."""
     asked = subject.body.get("thinking") or {}
     if "type" in asked:
@@ -34,7 +34,7 @@ def thinking_type(subject: Subject) -> str:
     return "disabled" if subject.model.default == "off" else "adaptive"
 
 
-def _check_limits(subject: Subject, *, counting: bool) -> None:
+def _check_limits(subject: ClaudeRequest, *, counting: bool) -> None:
     limit, most = subject.body.get("max_tokens"), subject.model.max_tokens
     if limit is None and not counting:
         refuse("max_tokens: Field required")
@@ -43,7 +43,7 @@ def _check_limits(subject: Subject, *, counting: bool) -> None:
         refuse(f"max_tokens: {limit} > {most}, which is the maximum allowed number of output tokens for {name}")
 
 
-def _check_thinking(subject: Subject) -> None:
+def _check_thinking(subject: ClaudeRequest) -> None:
     thinking = subject.body.get("thinking")
     if thinking is None:
         return
@@ -66,14 +66,14 @@ def _check_thinking(subject: Subject) -> None:
     _check_disabled(subject, kind)
 
 
-def _check_disabled(subject: Subject, kind: str) -> None:
+def _check_disabled(subject: ClaudeRequest, kind: str) -> None:
     """Check that thinking is turned off only up to the effort at which the model allows it."""
     effort, most = (subject.body.get("output_config") or {}).get("effort", "medium"), subject.model.disabled_up_to
     if kind == "disabled" and most and _EFFORTS.index(effort) > _EFFORTS.index(most):
         refuse(f'"thinking.type.disabled" is not supported for this model at effort "{effort}".')
 
 
-def _check_budget(subject: Subject, thinking: Json) -> None:
+def _check_budget(subject: ClaudeRequest, thinking: Json) -> None:
     if thinking["type"] != "enabled":
         return
     budget, limit = thinking.get("budget_tokens"), subject.body.get("max_tokens")
@@ -85,7 +85,7 @@ def _check_budget(subject: Subject, thinking: Json) -> None:
         refuse("`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _check_tool_choice(subject: Subject) -> None:
+def _check_tool_choice(subject: ClaudeRequest) -> None:
     choice, tools = subject.body.get("tool_choice"), subject.body.get("tools") or []
     if choice is None:
         return
@@ -105,7 +105,7 @@ def _check_tool_choice(subject: Subject) -> None:
         refuse(f"tool_choice: Tool '{choice.get('name')}' does not allow the caller `direct`")
 
 
-def _check_sampling(subject: Subject) -> None:
+def _check_sampling(subject: ClaudeRequest) -> None:
     for name in ("temperature", "top_p", "top_k"):
         value = subject.body.get(name)
         if value is None:
@@ -118,7 +118,7 @@ def _check_sampling(subject: Subject) -> None:
             refuse("`temperature` may only be set to 1 when thinking is enabled.")
 
 
-def _check_prefill(subject: Subject) -> None:
+def _check_prefill(subject: ClaudeRequest) -> None:
     """Check that the request does not end with words of the assistant; an open turn of server tools is no prefill."""
     last = subject.body["messages"][-1]
     if subject.model.prefill or last["role"] != "assistant" or subject.body.get("compaction"):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from palaver.testing.strict.claude.fields import Subject, blocks, refuse
+from palaver.testing.strict.claude.fields import ClaudeRequest, blocks, refuse
 from palaver.testing.strict.claude.turns import tool_changes
 from palaver.testing.strict.seal import Json
 
@@ -15,6 +16,7 @@ _FIELDS: Final = frozenset(
     {"name", "description", "input_schema", "type", "cache_control", "strict", "defer_loading", "allowed_callers",
      "input_examples", "eager_input_streaming"}
 )  # fmt: skip
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _NEWEST: Final = (5, 2)
 
 
@@ -34,7 +36,7 @@ def references(block: Json) -> Iterator[str]:
         yield block["tool"]["name"]
 
 
-def check_tools(subject: Subject) -> None:
+def check_tools(subject: ClaudeRequest) -> None:
     """Check the declared tools, and that each reference names one."""
     tools = subject.body.get("tools") or []
     for at, tool in enumerate(tools):
@@ -52,7 +54,7 @@ def check_tools(subject: Subject) -> None:
                     refuse(f"messages.{at}: Tool reference '{name}' not found in available tools")
 
 
-def _check_declared(subject: Subject, where: str, tool: Json) -> None:
+def _check_declared(subject: ClaudeRequest, where: str, tool: Json) -> None:
     kind = tool.get("type") or "custom"
     if kind == "custom":
         _check_custom(where, tool)
@@ -68,12 +70,14 @@ def _check_custom(where: str, tool: Json) -> None:
     for name in ("name", "input_schema"):
         if name not in tool:
             refuse(f"{where}.custom.{name}: Field required")
+    if not _NAME.fullmatch(tool["name"]):
+        refuse(f"{where}.custom.name: String should match pattern '^{_NAME.pattern}$'")
     for name in tool:
         if name not in _FIELDS:
             refuse(f"{where}.custom.{name}: Extra inputs are not permitted")
 
 
-def _check_changes(subject: Subject, known: dict[str, Json]) -> None:
+def _check_changes(subject: ClaudeRequest, known: dict[str, Json]) -> None:
     """Check tool additions and removals (…/mid-conversation-system-messages): a reference names a tool, a definition keeps its type."""
     for where, block in tool_changes(subject.body["messages"]):
         tool = block["tool"]

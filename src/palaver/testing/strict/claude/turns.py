@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
-from palaver.testing.strict.claude.fields import Subject, blocks, refuse
+from palaver.testing.strict.claude.fields import ClaudeRequest, blocks, refuse
 from palaver.testing.strict.seal import Json
 
-__all__ = ["PROGRAM_ID", "Run", "check_turns", "compaction_at", "open_calls", "result_kind", "runs"]
+__all__ = ["PROGRAM_ID", "RoleRun", "check_turns", "compaction_at", "open_calls", "result_kind", "runs"]
 
 PROGRAM_ID: Final = "toolu_program"
 """The beginning of the ids of calls that came from code: so the server sees when their `caller` was lost."""
@@ -23,7 +23,7 @@ _SEARCH: Final = "tool_search_tool_result"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RoleRun:
     """Consecutive messages of one role: the API combines them into one turn. Each block has its path."""
 
     role: str
@@ -47,14 +47,14 @@ def compaction_at(messages: list[Json]) -> tuple[int, int]:
     return places[-1] if places else (0, 0)
 
 
-def runs(messages: list[Json], begin: tuple[int, int] = (0, 0)) -> list[Run]:
+def runs(messages: list[Json], begin: tuple[int, int] = (0, 0)) -> list[RoleRun]:
     """Return the turns from a place on, without system messages."""
-    out: list[Run] = []
+    out: list[RoleRun] = []
     for at, message in enumerate(messages):
         if at < begin[0] or message["role"] == "system":
             continue
         if not out or out[-1].role != message["role"]:
-            out.append(Run(message["role"], at))
+            out.append(RoleRun(message["role"], at))
         listed = enumerate(blocks(message))
         out[-1].blocks.extend((f"messages.{at}.content.{n}", block) for n, block in listed if (at, n) >= begin)
     return out
@@ -68,7 +68,7 @@ def result_kind(use: Json) -> str:
     return _SEARCH if name.startswith("tool_search_tool") else f"{name}_tool_result"
 
 
-def open_calls(turns: list[Run]) -> dict[str, Json]:
+def open_calls(turns: list[RoleRun]) -> dict[str, Json]:
     """Return the calls of server tools without results in the last turn of the assistant, by id."""
     waiting: dict[str, Json] = {}
     for run in turns:
@@ -83,7 +83,7 @@ def open_calls(turns: list[Run]) -> dict[str, Json]:
     return waiting
 
 
-def check_turns(subject: Subject) -> None:
+def check_turns(subject: ClaudeRequest) -> None:
     """Check roles, system messages, fallbacks, and the pairs of calls and results."""
     messages = subject.body["messages"]
     begin = compaction_at(messages)
@@ -99,9 +99,9 @@ def check_turns(subject: Subject) -> None:
     for at, run in enumerate(turns):
         if run.role == "assistant":
             _check_fallback(run)
-            _check_results(subject, run, turns[at + 1] if at + 1 < len(turns) else Run("user", 0))
+            _check_results(subject, run, turns[at + 1] if at + 1 < len(turns) else RoleRun("user", 0))
         else:
-            _check_strays(run, turns[at - 1] if at else Run("assistant", 0))
+            _check_strays(run, turns[at - 1] if at else RoleRun("assistant", 0))
     _check_programs(subject, turns)
     _check_server_tools(subject, turns)
 
@@ -109,11 +109,11 @@ def check_turns(subject: Subject) -> None:
 # --- client tools --------------------------------------------------------------------------------------------------------
 
 
-def _calls(run: Run) -> dict[str, Json]:
+def _calls(run: RoleRun) -> dict[str, Json]:
     return {block["id"]: block for _, block in run.blocks if block["type"] == "tool_use"}
 
 
-def _check_results(subject: Subject, run: Run, after: Run) -> None:
+def _check_results(subject: ClaudeRequest, run: RoleRun, after: RoleRun) -> None:
     calls, leading = _calls(run), []
     for _, block in after.blocks:
         if block["type"] != "tool_result":
@@ -139,7 +139,7 @@ def _check_results(subject: Subject, run: Run, after: Run) -> None:
             refuse(f"messages.{after.first}: `toolset_name` of the `tool_result` must be that of its `tool_use`")
 
 
-def _check_strays(run: Run, before: Run) -> None:
+def _check_strays(run: RoleRun, before: RoleRun) -> None:
     calls = _calls(before)
     for where, block in run.blocks:
         if block["type"] == "tool_result" and block["tool_use_id"] not in calls:
@@ -149,7 +149,7 @@ def _check_strays(run: Run, before: Run) -> None:
             )
 
 
-def _check_programs(subject: Subject, turns: list[Run]) -> None:
+def _check_programs(subject: ClaudeRequest, turns: list[RoleRun]) -> None:
     """Check calls that came from code: their caller, their results, and the container in which the code waits."""
     code: set[str] = set()
     for at, run in enumerate(turns):
@@ -183,7 +183,7 @@ def _check_caller(where: str, block: Json, code: set[str]) -> None:
         refuse(f"{where}.tool_use.caller: Field required")
 
 
-def _check_program_results(run: Run, programs: set[str]) -> None:
+def _check_program_results(run: RoleRun, programs: set[str]) -> None:
     if not run.only_results:
         refuse(
             f"messages.{run.first}: when responding to programmatic tool calls, only `tool_result` blocks are permitted"
@@ -200,7 +200,7 @@ def _check_program_results(run: Run, programs: set[str]) -> None:
 # --- server tools --------------------------------------------------------------------------------------------------------
 
 
-def _check_server_tools(subject: Subject, turns: list[Run]) -> None:
+def _check_server_tools(subject: ClaudeRequest, turns: list[RoleRun]) -> None:
     waiting: dict[str, Json] = {}
     for run in turns:
         if run.role == "user":
@@ -240,7 +240,7 @@ def _check_none_waits(waiting: dict[str, Json]) -> None:
         )
 
 
-def _check_fallback(run: Run) -> None:
+def _check_fallback(run: RoleRun) -> None:
     """Check that nothing before the last fallback stayed that the next model may not see (…/refusals-and-fallback, continuing the conversation)."""
     kinds = [block["type"] for _, block in run.blocks]
     if "fallback" not in kinds:
@@ -261,7 +261,7 @@ _PLACE: Final = (
 )
 
 
-def _check_system(subject: Subject) -> None:
+def _check_system(subject: ClaudeRequest) -> None:
     """Check the places of system messages (https://platform.claude.com/docs/en/build-with-claude/mid-conversation-system-messages, limitations)."""
     numbered = list(enumerate(subject.body["messages"]))
     for role, grouped in groupby(numbered, key=lambda pair: pair[1]["role"]):
@@ -274,7 +274,7 @@ def _check_system(subject: Subject) -> None:
             _check_place(subject, group)
 
 
-def _check_place(subject: Subject, group: list[tuple[int, Json]]) -> None:
+def _check_place(subject: ClaudeRequest, group: list[tuple[int, Json]]) -> None:
     messages, (first, last) = subject.body["messages"], (group[0][0], group[-1][0])
     if not subject.model.system:
         refuse(f"messages.{first}: role 'system' is not supported on this model")

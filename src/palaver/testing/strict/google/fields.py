@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["MODELS", "Subject", "check_fields", "error_body", "refuse"]
+__all__ = ["MODELS", "GeminiRequest", "check_fields", "error_body", "refuse"]
 
 _STATUS: Final = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 
@@ -40,7 +40,7 @@ _CACHED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class GeminiRequest:
     """A request that is checked: its body, model, and the seal of the server."""
 
     body: Json
@@ -69,7 +69,7 @@ def refuse(message: str, status: int = 400) -> NoReturn:
     raise Refused(status, error_body(status, message))
 
 
-def check_fields(subject: Subject) -> None:
+def check_fields(subject: GeminiRequest) -> None:
     """Check the names of fields, the cache, and the parameters of thinking."""
     body = subject.body
     for name in body:
@@ -87,7 +87,7 @@ def check_fields(subject: Subject) -> None:
     _check_thinking(subject, (body.get("generationConfig") or {}).get("thinkingConfig") or {})
 
 
-def _check_content(subject: Subject, where: str, content: Json) -> None:
+def _check_content(subject: GeminiRequest, where: str, content: Json) -> None:
     role = content.get("role", "user")
     if role not in ("user", "model", "function"):
         refuse("Please use a valid role: user, model.")
@@ -97,7 +97,7 @@ def _check_content(subject: Subject, where: str, content: Json) -> None:
         _check_part(subject, f"{where}.parts[{number}]", part)
 
 
-def _check_part(subject: Subject, place: str, part: Json) -> None:
+def _check_part(subject: GeminiRequest, place: str, part: Json) -> None:
     plain = {name: value for name, value in part.items() if name != "seal"}
     if "seal" in part and subject.seal.open("own", part["seal"]) == plain:
         return  # a part that only this server knows, as it was sent
@@ -111,7 +111,7 @@ def _check_part(subject: Subject, place: str, part: Json) -> None:
         refuse(f"Invalid value at '{place}' (oneof), oneof field 'data' is already set.")
 
 
-def _check_thinking(subject: Subject, config: Mapping[str, object]) -> None:
+def _check_thinking(subject: GeminiRequest, config: Mapping[str, object]) -> None:
     level = str(config.get("thinkingLevel", "")).lower()
     if level and config.get("thinkingBudget") is not None:
         refuse("You can only set only one of thinking budget and thinking level.")

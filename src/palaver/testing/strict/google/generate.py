@@ -6,15 +6,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from palaver.testing.strict.google.fields import MODELS, Subject, check_fields, error_body, refuse
+from palaver.testing.strict.google.fields import MODELS, GeminiRequest, check_fields, error_body, refuse
 from palaver.testing.strict.google.turns import check_turns, signature
 from palaver.testing.strict.seal import Json, Seal, canonical
-from palaver.testing.strict.server import Answer, Asked, Reply, Script
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Reply, Script
 
 __all__ = ["GeminiApi"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_USUAL: Final = Answer(({"text": "hm", "thought": True}, "Well."))
+_USUAL: Final = NextAnswer(({"text": "hm", "thought": True}, "Well."))
 _METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
 
 
@@ -35,7 +35,7 @@ class GeminiApi:
         """Return the body of an error."""
         return error_body(status, message)
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         path = asked.path.partition("?")[0].removeprefix("/v1beta").removeprefix("/v1")
         if not asked.headers.get("x-goog-api-key") and "key=" not in asked.path:
@@ -49,7 +49,7 @@ class GeminiApi:
             refuse("The requested URL was not found on this server.", 404)
         if name not in MODELS:
             refuse(f"models/{name} is not found for API version v1beta, or is not supported for {method}.", 404)
-        subject = Subject(asked.body, name, self._seal)
+        subject = GeminiRequest(asked.body, name, self._seal)
         check_fields(subject)
         check_turns(subject)
         if method == "countTokens":
@@ -71,7 +71,7 @@ class GeminiApi:
             "usageMetadata": {"totalTokenCount": _tokens(body)},
         }
 
-    def _response(self, subject: Subject, answer: Answer, serial: str) -> Json:
+    def _response(self, subject: GeminiRequest, answer: NextAnswer, serial: str) -> Json:
         parts = [self._part(said, f"{serial}{at:02d}", signs=subject.signs) for at, said in enumerate(answer.content)]
         if subject.signs:
             self._sign(subject, parts)
@@ -100,7 +100,7 @@ class GeminiApi:
         }
         return part if known & part.keys() else part | {"seal": self._seal.close("own", part)}
 
-    def _sign(self, subject: Subject, parts: list[Json]) -> None:
+    def _sign(self, subject: GeminiRequest, parts: list[Json]) -> None:
         """Sign the first call, each part of a tool of the server, or else the last text."""
         calls = [at for at, part in enumerate(parts) if "functionCall" in part]
         texts = [at for at, part in enumerate(parts) if "text" in part and not part.get("thought")]

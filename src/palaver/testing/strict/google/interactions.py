@@ -13,12 +13,12 @@ from typing import Final, NoReturn
 
 from palaver.testing.strict.google.fields import MODELS, error_body
 from palaver.testing.strict.seal import Json, Seal, canonical, digest
-from palaver.testing.strict.server import Answer, Asked, Refused, Reply, Script
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
 __all__ = ["InteractionsApi"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_USUAL: Final = Answer(({"type": "thought"}, "Well."))
+_USUAL: Final = NextAnswer(({"type": "thought"}, "Well."))
 _TOP: Final = frozenset(
     {"model", "agent", "agent_config", "input", "system_instruction", "tools", "generation_config", "response_format", "response_mime_type",
      "response_modalities", "previous_interaction_id", "store", "stream", "background", "cached_content", "continuation_token", "labels",
@@ -64,7 +64,7 @@ class InteractionsApi:
         """Return the body of an error."""
         return error_body(status, message)
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         path, body = asked.path.partition("?")[0], asked.body
         if not path.endswith("/interactions") or asked.method != "POST":
@@ -134,7 +134,7 @@ class InteractionsApi:
 
     # --- answers -------------------------------------------------------------------------------------------------------------
 
-    def _interaction(self, body: Json, steps: Sequence[Json], answer: Answer, serial: str) -> Json:
+    def _interaction(self, body: Json, steps: Sequence[Json], answer: NextAnswer, serial: str) -> Json:
         out: list[Json] = []
         for at, said in enumerate(answer.content):
             output: Json = (

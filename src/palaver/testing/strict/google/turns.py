@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Sequence
 from typing import Final
 
-from palaver.testing.strict.google.fields import Subject, refuse
+from palaver.testing.strict.google.fields import GeminiRequest, refuse
 from palaver.testing.strict.seal import Json, digest
 
 __all__ = ["check_turns", "signature"]
@@ -25,13 +25,13 @@ _RESPONSE: Final = "Please ensure that function response turn comes immediately 
 _LAST: Final = "Please ensure that multiturn requests end with a user role or a function response."
 
 
-def signature(subject: Subject, parts: Sequence[Json], at: int) -> str:
+def signature(subject: GeminiRequest, parts: Sequence[Json], at: int) -> str:
     """Return the signature of a part of an answer."""
     value = {"part": _signed(parts, at), "thought": digest(_thought(parts)), "model": subject.model}
     return subject.seal.close("thought", value)
 
 
-def check_turns(subject: Subject) -> None:
+def check_turns(subject: GeminiRequest) -> None:
     """Check roles, calls, responses and signatures."""
     turns = _turns(subject.body["contents"])
     if turns[-1][0] == "model":
@@ -64,7 +64,7 @@ def _named(parts: Sequence[Json], name: str) -> list[Json]:
     return [part[name] for part in parts if name in part]
 
 
-def _check_calls(subject: Subject, turns: Sequence[tuple[str, list[Json]]], at: int) -> None:
+def _check_calls(subject: GeminiRequest, turns: Sequence[tuple[str, list[Json]]], at: int) -> None:
     calls = _named(turns[at][1], "functionCall")
     if _named(turns[at][1], "functionResponse"):
         refuse("Function calls and function responses must not be interleaved in one content.")
@@ -91,7 +91,7 @@ def _check_encoding(text: object) -> None:
         refuse("Invalid value at 'contents' (thought_signature): Base64 decoding failed")
 
 
-def _check_signatures(subject: Subject, turns: Sequence[tuple[str, list[Json]]]) -> None:
+def _check_signatures(subject: GeminiRequest, turns: Sequence[tuple[str, list[Json]]]) -> None:
     """Check the turn that began with the newest words of the user."""
     words = [
         at
@@ -111,7 +111,7 @@ def _check_signatures(subject: Subject, turns: Sequence[tuple[str, list[Json]]])
                 _check_signature(subject, parts, number)
 
 
-def _check_signature(subject: Subject, parts: Sequence[Json], at: int) -> None:
+def _check_signature(subject: GeminiRequest, parts: Sequence[Json], at: int) -> None:
     value = subject.seal.open("thought", parts[at]["thoughtSignature"])
     thought = _thought(parts)
     if value is None or value["part"] != _signed(parts, at) or (thought and value["thought"] != digest(thought)):

@@ -9,12 +9,12 @@ from typing import Any, Final
 from palaver.testing.strict.openai.fields import error_body
 from palaver.testing.strict.openai.servers import SERVERS, ChatServer, refuse
 from palaver.testing.strict.seal import Json, Seal, canonical
-from palaver.testing.strict.server import Answer, Asked, Refused, Reply, Script
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
 __all__ = ["ChatApi"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_USUAL: Final = Answer(({"type": "reasoning", "text": "hm"}, "Well."))
+_USUAL: Final = NextAnswer(({"type": "reasoning", "text": "hm"}, "Well."))
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _FIELDS: Final = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 _ID_LENGTH: Final = 9
@@ -40,7 +40,7 @@ class ChatApi:
         """Return the body of an error."""
         return error_body(status, message)
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         path, body = asked.path.partition("?")[0], asked.body
         if not path.endswith("/chat/completions") or asked.method != "POST":
@@ -60,7 +60,7 @@ class ChatApi:
         stream: list[tuple[str, Json | str]] = [*_chunks(completion), ("", "[DONE]")]
         return Reply(completion, stream if body.get("stream") else None, cut=answer.cut)
 
-    def _completion(self, body: Json, answer: Answer, serial: str) -> Json:
+    def _completion(self, body: Json, answer: NextAnswer, serial: str) -> Json:
         message = self._message(answer.content, serial)
         size, made = (len(canonical(value)) // _CHARACTERS_PER_TOKEN for value in (body["messages"], message))
         reason = answer.stop or (self._server.stops if message.get("tool_calls") else "stop")
@@ -122,8 +122,20 @@ def _check_message(server: ChatServer, at: int, message: Json) -> None:
         for name in message:
             if name not in _FIELDS | server.fields:
                 _refuse_field(server, at, str(role), name)
+    _check_parts(server, at, content)
     if content is None and not (role == "assistant" and (message.get("tool_calls") or message.get("function_call"))):
         refuse("Invalid value for 'content': expected a string, got null.", f"messages[{at}].content")
+
+
+_PARTS: Final = ("text", "image_url", "input_audio", "file", "refusal", "video_url", "document_url")
+
+
+def _check_parts(server: ChatServer, at: int, content: object) -> None:
+    known = (*_PARTS, "thinking") if server.field == "content" else _PARTS
+    for number, part in enumerate(content if isinstance(content, list) else ()):
+        if part.get("type") not in known:
+            text = f"Invalid value: '{part.get('type')}'. Supported values are: {', '.join(map(repr, known))}."
+            refuse(text, f"messages[{at}].content[{number}].type", "invalid_value")
 
 
 def _refuse_field(server: ChatServer, at: int, role: str, name: str) -> None:

@@ -5,15 +5,16 @@ After the request types of the ``openai`` package 3.57 (``types/responses/respon
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from palaver.testing.strict.openai.models import Model
+from palaver.testing.strict.openai.models import OpenAIModel
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["CALLS", "KINDS", "Subject", "check_fields", "error_body", "input_items", "refuse"]
+__all__ = ["CALLS", "KINDS", "ResponsesRequest", "check_fields", "error_body", "input_items", "refuse"]
 
 _TOP: Final = frozenset(
     [
@@ -105,12 +106,12 @@ CALLS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ResponsesRequest:
     """A request that is checked: its body and items, the model, the organization that sends it, and the seal of the server."""
 
     body: Json
     items: list[Json]
-    model: Model
+    model: OpenAIModel
     organization: str
     seal: Seal
 
@@ -134,7 +135,7 @@ def input_items(body: Json) -> list[Json]:
     return [item if "type" in item else {"type": "message"} | item for item in given]
 
 
-def check_fields(subject: Subject) -> None:
+def check_fields(subject: ResponsesRequest) -> None:
     """Check the names of fields, and the kinds of items."""
     for name in subject.body:
         if name not in _TOP:
@@ -148,7 +149,7 @@ def check_fields(subject: Subject) -> None:
     _check_parameters(subject)
 
 
-def _check_item(subject: Subject, where: str, item: Json) -> None:
+def _check_item(subject: ResponsesRequest, where: str, item: Json) -> None:
     kind = item["type"]
     if kind not in KINDS:
         plain = {name: value for name, value in item.items() if name != "seal"}
@@ -161,11 +162,28 @@ def _check_item(subject: Subject, where: str, item: Json) -> None:
     for name in item:
         if name != "type" and name not in required | optional:
             refuse(f"Unknown parameter: '{where}.{name}'.", f"{where}.{name}", "unknown_parameter")
+    _check_ids(where, item)
     if kind == "item_reference":
         text = "Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."
         refuse(f"Item with id '{item['id']}' not found. {text}", "input", status=404)
     if kind == "message":
         _check_message(where, item)
+
+
+_ID_LENGTH: Final = 64
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+
+
+def _check_ids(where: str, item: Json) -> None:
+    """Check the lengths of ids, and the names of functions."""
+    for name in ("id", "call_id"):
+        length = len(str(item.get(name) or ""))
+        if length > _ID_LENGTH:
+            text = f"Expected a string with maximum length {_ID_LENGTH}, but got a string with length {length} instead."
+            refuse(f"Invalid '{where}.{name}': string too long. {text}", f"{where}.{name}", "string_above_max_length")
+    if item["type"] == "function_call" and not _NAME.fullmatch(item["name"]):
+        text = f"Expected a string that matches the pattern '^{_NAME.pattern}$'."
+        refuse(f"Invalid '{where}.name': string does not match pattern. {text}", f"{where}.name", "invalid_value")
 
 
 _PARTS: Final = {
@@ -191,7 +209,7 @@ def _check_message(where: str, item: Json) -> None:
             refuse(f"Invalid value: '{part.get('type')}'. Supported values are: {allowed}.", place, "invalid_value")
 
 
-def _check_parameters(subject: Subject) -> None:
+def _check_parameters(subject: ResponsesRequest) -> None:
     body, model = subject.body, subject.model
     if not model.family:
         return

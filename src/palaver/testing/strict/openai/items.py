@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from palaver.testing.strict.openai.fields import CALLS, Subject, refuse
+from palaver.testing.strict.openai.fields import CALLS, ResponsesRequest, refuse
 from palaver.testing.strict.seal import Json
 
 __all__ = ["check_items", "item_id", "reasoning_of"]
@@ -42,7 +42,7 @@ def reasoning_of(name: str) -> str:
     return f"rs_{after}" if after else ""
 
 
-def check_items(subject: Subject) -> None:
+def check_items(subject: ResponsesRequest) -> None:
     """Check ids, pairs, what follows reasoning, and the place of a compaction trigger."""
     _check_ids(subject.items)
     _check_pairs(subject.items)
@@ -98,7 +98,7 @@ def _check_reasoning(items: list[Json]) -> None:
             )
 
 
-def _check_programs(subject: Subject) -> None:
+def _check_programs(subject: ResponsesRequest) -> None:
     """Check calls that a program made: the program is there, as it was sent."""
     programs: set[str] = set()
     for at, item in enumerate(subject.items):

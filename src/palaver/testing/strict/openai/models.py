@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["MODELS", "Model", "model_named"]
+__all__ = ["MODELS", "OpenAIModel", "model_named"]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class OpenAIModel:
     """A model.
 
     Attributes:
@@ -37,26 +37,26 @@ class Model:
 
 
 _ROWS: Final = (
-    Model("gpt-6.2-astra", "gpt-6.2", preserved=True),
-    Model("gpt-6.2-sol", "gpt-6.2", preserved=True),
-    Model("gpt-6.1-sol", "gpt-6.1"),
-    Model("gpt-6.1-terra", "gpt-6.1", none=True),
-    Model("gpt-6-astra", "gpt-6"),
-    Model("gpt-6-sol", "gpt-6", none=True),
-    Model("gpt-6-luna", "gpt-6", none=True),
-    Model("gpt-5.6-sol", "gpt-5.6", none=True),
-    Model("gpt-5.6-terra", "gpt-5.6", none=True),
-    Model("gpt-5.6-luna", "gpt-5.6", none=True),
-    Model("gpt-5.2", "gpt-5", none=True, chat_tools=True),
-    Model("gpt-5.1", "gpt-5", none=True, chat_tools=True),
-    Model("gpt-5", "gpt-5", chat_tools=True),
-    Model("gpt-4.1", "", chat_tools=True),
-    Model("gpt-4o", "", chat_tools=True),
+    OpenAIModel("gpt-6.2-astra", "gpt-6.2", preserved=True),
+    OpenAIModel("gpt-6.2-sol", "gpt-6.2", preserved=True),
+    OpenAIModel("gpt-6.1-sol", "gpt-6.1"),
+    OpenAIModel("gpt-6.1-terra", "gpt-6.1", none=True),
+    OpenAIModel("gpt-6-astra", "gpt-6"),
+    OpenAIModel("gpt-6-sol", "gpt-6", none=True),
+    OpenAIModel("gpt-6-luna", "gpt-6", none=True),
+    OpenAIModel("gpt-5.6-sol", "gpt-5.6", none=True),
+    OpenAIModel("gpt-5.6-terra", "gpt-5.6", none=True),
+    OpenAIModel("gpt-5.6-luna", "gpt-5.6", none=True),
+    OpenAIModel("gpt-5.2", "gpt-5", none=True, chat_tools=True),
+    OpenAIModel("gpt-5.1", "gpt-5", none=True, chat_tools=True),
+    OpenAIModel("gpt-5", "gpt-5", chat_tools=True),
+    OpenAIModel("gpt-4.1", "", chat_tools=True),
+    OpenAIModel("gpt-4o", "", chat_tools=True),
 )
 MODELS: Final = {row.name: row for row in _ROWS}
 """The models by name, newest first."""
 
 
-def model_named(name: str) -> Model | None:
+def model_named(name: str) -> OpenAIModel | None:
     """Return the model of a name, with or without a date."""
     return MODELS.get(re.sub(r"-\d{4}-\d{2}-\d{2}$", "", name))

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from palaver.testing.strict.openai.fields import Subject, refuse
+from palaver.testing.strict.openai.fields import ResponsesRequest, refuse
 from palaver.testing.strict.openai.models import model_named
 from palaver.testing.strict.seal import Json, digest
 
-__all__ = ["Prefix", "compacted", "encrypted", "walk"]
+__all__ = ["ItemPrefix", "compacted", "encrypted", "walk"]
 
 _LOOSE: Final = frozenset({"id", "status"})
 _OUTSIDE: Final = frozenset({"reasoning", "compaction_trigger"})
 
 
 @dataclass(slots=True)
-class Prefix:
+class ItemPrefix:
     """The digest of what was sent so far, and the reasoning that was withheld."""
 
     head: str
@@ -49,11 +49,11 @@ def _plain(item: Json) -> Json:
     return out
 
 
-def walk(subject: Subject) -> Prefix:
+def walk(subject: ResponsesRequest) -> ItemPrefix:
     """Return the prefix of what would come next; refuse reasoning that cannot be read at all."""
     body = subject.body
     head = digest(body.get("tools") or [], (body.get("text") or {}).get("format") or {"type": "text"})
-    prefix = Prefix(head, head)
+    prefix = ItemPrefix(head, head)
     newest = max((at for at, item in enumerate(subject.items) if item["type"] == "compaction"), default=0)
     for item in subject.items[newest:]:
         if item["type"] == "reasoning" and item.get("encrypted_content"):
@@ -64,7 +64,7 @@ def walk(subject: Subject) -> Prefix:
     return prefix
 
 
-def _take(subject: Subject, prefix: Prefix, item: Json) -> None:
+def _take(subject: ResponsesRequest, prefix: ItemPrefix, item: Json) -> None:
     value = _opened(subject, "reasoning", item)
     maker = model_named(value["model"])
     gap = bool(prefix.present) and value["last"] != prefix.present[-1]
@@ -80,7 +80,7 @@ def _take(subject: Subject, prefix: Prefix, item: Json) -> None:
     prefix.report.append({"id": item["id"], "type": "reasoning", "action": "removed", "reason": reason})
 
 
-def _opened(subject: Subject, kind: str, item: Json) -> Json:
+def _opened(subject: ResponsesRequest, kind: str, item: Json) -> Json:
     text = item["encrypted_content"]
     value = subject.seal.open(kind, text)
     why = "Encrypted content could not be decrypted or parsed."
@@ -94,7 +94,7 @@ def _opened(subject: Subject, kind: str, item: Json) -> Json:
     return value
 
 
-def encrypted(subject: Subject, prefix: Prefix) -> str:
+def encrypted(subject: ResponsesRequest, prefix: ItemPrefix) -> str:
     """Return the encrypted content of reasoning at the end of a prefix."""
     last = prefix.present[-1] if prefix.present else ""
     value = {
@@ -109,6 +109,6 @@ def encrypted(subject: Subject, prefix: Prefix) -> str:
     return text
 
 
-def compacted(subject: Subject, prefix: Prefix) -> str:
+def compacted(subject: ResponsesRequest, prefix: ItemPrefix) -> str:
     """Return the encrypted content of a compaction item for what was sent so far."""
     return subject.seal.close("compaction", {"organization": subject.organization, "now": prefix.now})

@@ -9,7 +9,7 @@ from typing import Any, Final
 from palaver.testing.strict.openai.fields import (
     CALLS,
     KINDS,
-    Subject,
+    ResponsesRequest,
     check_fields,
     error_body,
     input_items,
@@ -17,14 +17,14 @@ from palaver.testing.strict.openai.fields import (
 )
 from palaver.testing.strict.openai.items import check_items, item_id
 from palaver.testing.strict.openai.models import MODELS, model_named
-from palaver.testing.strict.openai.reasoning import Prefix, compacted, encrypted, walk
+from palaver.testing.strict.openai.reasoning import ItemPrefix, compacted, encrypted, walk
 from palaver.testing.strict.seal import Json, Seal, canonical
-from palaver.testing.strict.server import Answer, Asked, Reply, Script
+from palaver.testing.strict.server import HttpRequest, NextAnswer, Reply, Script
 
 __all__ = ["ResponsesApi"]
 
 _CHARACTERS_PER_TOKEN: Final = 4
-_USUAL: Final = Answer(({"type": "reasoning"}, "Well."))
+_USUAL: Final = NextAnswer(({"type": "reasoning"}, "Well."))
 _ENDED: Final = {"max_output_tokens": "incomplete", "content_filter": "incomplete", "failed": "failed"}
 _DEFAULTS: Final[Mapping[str, Json]] = {
     "reasoning": {"summary": []},
@@ -70,7 +70,7 @@ class ResponsesApi:
         """Return the body of an error."""
         return error_body(status, message)
 
-    def reply(self, asked: Asked, script: Script) -> Reply:
+    def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
         path = asked.path.partition("?")[0].removeprefix("/v1")
         key = asked.headers.get("authorization", "").removeprefix("Bearer ")
@@ -91,7 +91,7 @@ class ResponsesApi:
             return Reply(self._window(subject, prefix, serial))
         return self._answered(subject, prefix, script, asked, serial)
 
-    def _subject(self, asked: Asked, key: str) -> Subject:
+    def _subject(self, asked: HttpRequest, key: str) -> ResponsesRequest:
         name = asked.body.get("model")
         model = model_named(str(name))
         if model is None:
@@ -102,18 +102,20 @@ class ResponsesApi:
                 status=404,
             )
         items = input_items(asked.body)
-        return Subject(asked.body, items, model, self._organizations.get(key, "default"), self._seal)
+        return ResponsesRequest(asked.body, items, model, self._organizations.get(key, "default"), self._seal)
 
-    def _answered(self, subject: Subject, prefix: Prefix, script: Script, asked: Asked, serial: str) -> Reply:
+    def _answered(
+        self, subject: ResponsesRequest, prefix: ItemPrefix, script: Script, asked: HttpRequest, serial: str
+    ) -> Reply:
         items, body = subject.items, subject.body
         report = list(prefix.report)
         size = self._tokens([body.get("instructions"), body.get("tools"), items])
         if items and items[-1]["type"] == "compaction_trigger":
-            answer, due = Answer(({"type": "compaction"},)), False
+            answer, due = NextAnswer(({"type": "compaction"},)), False
         else:
             answer, due = script.next(asked, _USUAL), _compaction_due(body, size)
         content = [{"type": "compaction"}, *answer.content] if due else list(answer.content)
-        output = _Writer(subject, prefix, serial).write(content)
+        output = _OutputWriter(subject, prefix, serial).write(content)
         status = _ENDED.get(answer.stop, answer.stop or "completed")
         reason = {"reason": answer.stop} if status == "incomplete" else None
         response: Json = {
@@ -147,7 +149,7 @@ class ResponsesApi:
             "output_tokens_details": {"reasoning_tokens": 0},
         }
 
-    def _window(self, subject: Subject, prefix: Prefix, serial: str) -> Json:
+    def _window(self, subject: ResponsesRequest, prefix: ItemPrefix, serial: str) -> Json:
         """Return the compacted window: the user's messages, and the item."""
         kept = [item for item in subject.items if item["type"] == "message" and item["role"] == "user"]
         item = {
@@ -172,10 +174,10 @@ def _compaction_due(body: Json, size: int) -> bool:
     )
 
 
-class _Writer:
+class _OutputWriter:
     """Writes the items of one answer."""
 
-    def __init__(self, subject: Subject, prefix: Prefix, serial: str) -> None:
+    def __init__(self, subject: ResponsesRequest, prefix: ItemPrefix, serial: str) -> None:
         self._subject, self._prefix, self._serial = subject, prefix, serial
         self._reasoning = ""
 

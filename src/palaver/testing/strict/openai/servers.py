@@ -21,6 +21,9 @@ from palaver.testing.strict.server import Refused
 __all__ = ["SERVERS", "ChatServer"]
 
 
+_ID_LENGTH: Final = 40
+
+
 @dataclass(frozen=True, slots=True)
 class ChatServer:
     """A server of chat completions.
@@ -53,8 +56,18 @@ def _assistants(body: Json) -> list[tuple[int, Json]]:
     return [(at, message) for at, message in enumerate(body["messages"]) if message["role"] == "assistant"]
 
 
+def _check_ids(body: Json) -> None:
+    for at, message in enumerate(body["messages"]):
+        for number, call in enumerate(_calls(message)):
+            if len(call["id"]) > _ID_LENGTH:
+                place = f"messages[{at}].tool_calls[{number}].id"
+                text = f"Expected a string with maximum length {_ID_LENGTH}, but got a string with length {len(call['id'])} instead."
+                refuse(f"Invalid '{place}': string too long. {text}", place, "string_above_max_length")
+
+
 def _openai(body: Json, seal: Seal) -> None:
     del seal
+    _check_ids(body)
     model = model_named(str(body.get("model")))
     if model is None:
         message = f"The model `{body.get('model')}` does not exist or you do not have access to it."
@@ -72,6 +85,10 @@ def _openai(body: Json, seal: Seal) -> None:
             "To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
             "reasoning_effort",
         )
+    _check_sampling(body)
+
+
+def _check_sampling(body: Json) -> None:
     if body.get("max_tokens") is not None:
         text = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
