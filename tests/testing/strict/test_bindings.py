@@ -40,7 +40,7 @@ _SOAK: Final = 1_000
 _EXAMPLES: Final = settings().max_examples
 
 HISTORIES = settings(
-    max_examples=_EXAMPLES * 2 if _EXAMPLES >= _SOAK else max(_EXAMPLES // 8, 5),
+    max_examples=_EXAMPLES if _EXAMPLES >= _SOAK else max(_EXAMPLES // 8, 5),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors],
     deadline=None,
 )
