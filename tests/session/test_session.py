@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from palaver import Message, Store, ToolMessage, ToolResultContent
-from palaver.errors import Ambiguous, NotFound, StoreError
+from palaver.errors import Ambiguous, InvalidInput, NotFound, StoreError
 from palaver.ids import SessionId, now
 from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
 from palaver.messages import InvokeCost, TextContent, ToolCallContent, UserMessage
@@ -240,6 +240,17 @@ def test_erase_refuses_an_ambiguous_name(store: Store) -> None:
     Session.open(store, ids[0]).erase()
     Session.open(store, "same").erase()
     assert list(store.sessions()) == []
+
+
+def test_erase_of_no_entries_erases_nothing(store: Store) -> None:
+    """An empty list, such as a search without hits, is no scope: only `erase()` without a list erases the whole session."""
+    session = Session.create(store, "kept")
+    session.root.put_text("a")
+    with pytest.raises(InvalidInput, match="entries"):
+        session.erase(entries=[])
+    with pytest.raises(InvalidInput, match="entries"):
+        session.erase(dialog=session.root.dialog_id, entries=[])
+    assert [message.content for message in Session.open(store, "kept").root.messages] == ["a"]
 
 
 def test_resume_takes_the_right_branch_after_a_clock_set_back(every_store: Store) -> None:

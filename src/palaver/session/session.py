@@ -439,7 +439,7 @@ class Session:
         self,
         *,
         dialog: str | None = None,
-        entries: Iterable[Handle | str] = (),
+        entries: Iterable[Handle | str] | None = None,
         children: bool = False,
         tombstones: bool = False,
         files: Iterable[str | os.PathLike[str]] = (),
@@ -448,21 +448,23 @@ class Session:
         """Permanently erase the session, or a dialog or entries of it; as `palaver.erase`.
 
         Args:
-            dialog: A dialog, by its id or the first digits of it. Default: the whole session, if `entries` is empty.
-            entries: Entries, by their handles.
+            dialog: A dialog, by its id or the first digits of it. Default: the whole session, unless `entries` are passed.
+            entries: Entries, by their handles; at least one.
             children: With a dialog, also erase its branches.
             tombstones: With a dialog, leave tombstones in its branches.
             files: Files to delete, among those that `preview_erasure` lists.
             thorough: Whether to rewrite the storage if bytes would stay otherwise.
 
         Raises:
-            InvalidInput: The dialog has branches, and neither `children` nor `tombstones` is set.
+            InvalidInput: The dialog has branches, and neither `children` nor `tombstones` is set; or `entries` is empty.
             NotFound: The session has no such entry.
             Erased: It was already erased.
             Ambiguous: The whole session was opened by a name that other sessions have, too; nothing is erased.
         """
-        places = [self.place(entry) for entry in entries]
-        scope: erasure.ErasureScope = {"entries": places, "children": children, "tombstones": tombstones}
+        places = None if entries is None else [self.place(entry) for entry in entries]
+        if places is not None and not places:  # such as a search without hits
+            raise InvalidInput("entries is empty.", hint="Leave it out to erase the whole session.")
+        scope: erasure.ErasureScope = {"entries": places or (), "children": children, "tombstones": tombstones}
         if dialog is not None:
             scope["dialog"] = self.store.resolve(dialog, self.session_id)
         elif not places:
