@@ -160,6 +160,21 @@ def test_a_message_while_a_call_waits_is_queued() -> None:
     assert examine(agent.store, agent.current_dialog.session_id).healthy
 
 
+@pytest.mark.parametrize("said", ["", "are you there?"])
+def test_a_call_waits_for_an_agent_without_its_tool(said: str) -> None:
+    """Another agent in the dialog, or the same one while a server of tools is away, cancels nothing: the log says that the call waits."""
+    paid, prompt = bank()
+    agent, provider = scripted([calling("pay", amount=5), "Paid."], tools=prompt.function_list)
+    agent.respond("pay 5", return_session=True)
+    (call,) = agent.waiting
+    other = Agent("other", "You help.", MODEL, ScriptedProvider(["Hello."]), store=agent.store)
+    trace = other.adopt("main", agent.current_dialog).respond(said, return_session=True)
+    assert (trace.state, trace.waiting, results(agent.current_dialog)) == ("waiting", (call,), [])
+    agent.approve(call.id)
+    assert agent.respond().content == "Paid."
+    assert (paid, len(provider.requests)) == ([5], 2)
+
+
 def test_going_on_without_a_decision_is_explicit() -> None:
     """With `abandon` a call that waits is answered as not run, the model reads that, and the decided ones run; nothing waits any more."""
     paid, prompt = bank()

@@ -96,7 +96,8 @@ def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
     decision = turn.decisions.get(call.id)
     if decision is not None:
         return {"deny": Fate.DENIED, ABANDON: Fate.GIVEN_UP}.get(decision.decision, Fate.RUN)
-    if function is not None and function.approval_needed(call):
+    # the log remembers that it waits: another agent may lack the tool
+    if call.id in turn.awaited or (function is not None and function.approval_needed(call)):
         return Fate.DECIDE
     return Fate.GIVEN_UP if turn.overtaken else Fate.RUN
 

@@ -103,6 +103,7 @@ class TurnState:
         started: The calls that began, by id. The value is whether they may begin again.
         repeats: The calls of the harness that began and have no result, by id: each with the model's call that it makes again.
         decisions: The decisions about the calls, by id; the newest wins.
+        awaited: The calls that wait for a decision, by id, whoever continues the turn.
         attempts: The answers since then that did not become messages.
         repairs: The total number of refused answers.
         rounds: The number of answers that called tools or were paused.
@@ -123,6 +124,7 @@ class TurnState:
     started: dict[str, bool] = field(default_factory=dict)
     repeats: dict[str, Handle] = field(default_factory=dict)
     decisions: dict[str, Approval] = field(default_factory=dict)
+    awaited: set[str] = field(default_factory=set)
     attempts: list[RejectedAnswer] = field(default_factory=list)
     repairs: int = 0
     rounds: int = 0
@@ -202,7 +204,7 @@ class TurnState:
             self.response = message
             self.rounds += message.is_function_call or paused(message)
             self.said = self.overtaken = False
-            for state in (self.answers, self.started, self.decisions, self.attempts):
+            for state in (self.answers, self.started, self.decisions, self.awaited, self.attempts):
                 state.clear()
         elif message.role is Role.TOOL:
             for result in message.tool_results():
@@ -238,6 +240,8 @@ class TurnState:
     def _end(self, outcome: str) -> None:
         self.open = False
         self.outcome = outcome
+        if outcome == "waiting":
+            self.awaited.update(call.id for call in self.pending)
         if outcome == "failed":
             self._count_anew()
 
