@@ -114,6 +114,19 @@ def test_earlier_words_are_listed_as_few_spans() -> None:
     assert {stop - start for start, stop in spans[1:]} <= {1, 3, 13}
 
 
+def test_all_earlier_words_are_listed() -> None:
+    """Law 10: the list covers every message of the human that is not quoted, also of a thousand."""
+    text = folded([UserMessage(content=f"{at:04} " + "w" * 400) for at in range(1_000)])
+    listed = re.search(r"\(earlier messages of the user: recall (.*)\)", text)
+    assert listed is not None
+    covered = {
+        seq
+        for each in places(listed[1])
+        for seq in (range(each.start, each.stop) if isinstance(each, Span) else (each.seq,))
+    }
+    assert all(at in covered or f"({Handle(LIST, at)})" in text for at in range(1_000))
+
+
 def test_pasted_logs_shorten_before_words_leave() -> None:
     """The task and every remark stay word for word beside pasted logs of 3,000 characters, which show beginning, end and handle."""
     pasted = [f"log {at} " + "x" * 3_000 + f" failed {at}" for at in range(4)]

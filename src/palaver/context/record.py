@@ -46,9 +46,6 @@ _PARTS = 16
 _SPANS = 16
 """Numbers and spans by which they are listed, each some three tokens of every request; what lies between two messages of a span comes along when it is recalled."""
 
-_LISTED = 200
-"""Messages of the human that are listed by handle after the quoted ones, the newest; the range in the first line covers the others."""
-
 
 def note(layout: Layout) -> Insert:
     """Return one line for everything left out: how much, and where it is."""
@@ -197,7 +194,7 @@ def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
         line = whole if whole.size - short.size <= room else short
         room -= line.size - short.size
         lines.append(line.text)
-    others = said[len(quoted) - len(first) :][:_LISTED]
+    others = said[len(quoted) - len(first) :]
     older = [exchange.first for exchange in reversed(others) if exchange.first is not None]
     if not lines and not older:
         return []
