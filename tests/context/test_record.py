@@ -127,6 +127,17 @@ def test_all_earlier_words_are_listed() -> None:
     assert all(at in covered or f"({Handle(LIST, at)})" in text for at in range(1_000))
 
 
+def test_equal_gaps_split_no_span() -> None:
+    """Where question and answer alternate, every gap is as wide as the others: the list is one span, or each message where as many numbers suffice."""
+    for count, parts in ((150, 1), (40, 1), (20, 14)):
+        said: list[Message] = []
+        for at in range(count):
+            said += [UserMessage(content=f"{at:03} " + "w" * 400), AssistantMessage(content="yes")]
+        listed = re.search(r"\(earlier messages of the user: recall (.*)\)", folded(said))
+        assert listed is not None
+        assert len(listed[1].split(",")) == parts
+
+
 def test_pasted_logs_shorten_before_words_leave() -> None:
     """The task and every remark stay word for word beside pasted logs of 3,000 characters, which show beginning, end and handle."""
     pasted = [f"log {at} " + "x" * 3_000 + f" failed {at}" for at in range(4)]

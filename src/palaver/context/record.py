@@ -11,13 +11,16 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from palaver.context.layout import Facts, Layout
 from palaver.context.meter import Measure, media_in
 from palaver.context.notes import head_and_tail, kinds
 from palaver.context.tool_effects import effect
+from palaver.ids import DialogId
 from palaver.log import Handle, Run, ToolSpec, joined
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
@@ -195,7 +198,8 @@ def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
         room -= line.size - short.size
         lines.append(line.text)
     others = said[len(quoted) - len(first) :]
-    older = [exchange.first for exchange in reversed(others) if exchange.first is not None]
+    # of each its first run, a plain tuple: the list is made anew at every cut that is tried
+    older = [exchange.source.runs[0] for exchange in reversed(others) if exchange.source.runs]
     if not lines and not older:
         return []
     listed = [f"(earlier messages of the user: recall {_listed(older)})"] if older else []
@@ -234,18 +238,19 @@ def _words(content: object) -> str:
     return text if isinstance(text, str) and text else f"[{kinds(media)}]" if media else ""
 
 
-def _listed(handles: Sequence[Handle]) -> str:
-    """Return handles, oldest first, as short as `recall` reads them: after the name of a dialog at most `_SPANS` numbers and spans, split where most lies between two."""
+def _listed(runs: Sequence[tuple[DialogId, int, int]]) -> str:
+    """Return the first entries of runs, oldest first, as short as `recall` reads them: after the name of a dialog at most `_SPANS` numbers and spans, split where more lies between two than elsewhere."""
     return "; ".join(
-        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(handle.seq for handle in group)))
-        for dialog, group in groupby(handles, key=lambda handle: handle.dialog)
+        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(start for _, start, _ in group)))
+        for dialog, group in groupby(runs, key=itemgetter(0))
     )
 
 
 def _numbers(seqs: Sequence[int]) -> Iterator[str]:
-    gaps = sorted(range(1, len(seqs)), key=lambda at: seqs[at] - seqs[at - 1])
-    closed = {at for number, at in enumerate(gaps) if number < len(seqs) - _SPANS or seqs[at] == seqs[at - 1] + 1}
-    edges = [0, *(at for at in range(1, len(seqs)) if at not in closed), len(seqs)]
+    gaps = [later - earlier for earlier, later in pairwise(seqs)]
+    least = 1 if len(seqs) <= _SPANS else min(gaps)  # where all are as wide, splits say nothing
+    widest = nlargest(_SPANS - 1, ((gap, at) for at, gap in enumerate(gaps, start=1) if gap > least))
+    edges = [0, *sorted(at for _, at in widest), len(seqs)]
     for start, stop in pairwise(edges):
         yield f"{seqs[start]}" if stop == start + 1 else f"{seqs[start]}-{seqs[stop - 1]}"
 
