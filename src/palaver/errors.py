@@ -456,7 +456,13 @@ class DecisionNeeded(PalaverError):
     def __init__(self, calls: Iterable[Any], *, trace: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say which tools wait."""
         self.calls = tuple(calls)
-        super().__init__(f"Waiting for a decision: {', '.join(call.name for call in self.calls)}.", hint=hint)
+        if self.calls:
+            super().__init__(f"Waiting for a decision: {', '.join(call.name for call in self.calls)}.", hint=hint)
+        else:
+            super().__init__(
+                "The calls that waited are decided, and none of them runs here.",
+                hint=hint or "Respond with an agent that has their tools, or deny() them.",
+            )
         self.trace = trace
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from palaver import Prompt
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, subagent
-from palaver.agent.approvals import annotate
+from palaver.agent.approvals import Approver, annotate
 from palaver.browsing.composition import marks
 from palaver.browsing.entries import entries as rows_of
 from palaver.browsing.outline import first_words, outline
@@ -173,6 +173,45 @@ def test_a_call_waits_for_an_agent_without_its_tool(said: str) -> None:
     agent.approve(call.id)
     assert agent.respond().content == "Paid."
     assert (paid, len(provider.requests)) == ([5], 2)
+
+
+@pytest.mark.parametrize("approve", [None, lambda _: True])
+def test_an_approved_call_waits_for_its_tool(approve: Approver | None) -> None:
+    """An agent that lacks the tool neither spends the decision nor asks its approver; a denial needs no tool."""
+    paid, prompt = bank()
+    agent, _ = scripted([calling("pay", amount=5), "Paid."], tools=prompt.function_list)
+    (call,) = agent.respond("pay 5", return_session=True).waiting
+    agent.approve(call.id)
+    provider = ScriptedProvider(["Not paid."])
+    other = Agent("other", "You help.", MODEL, provider, store=agent.store, approve=approve)
+    other.adopt("main", agent.current_dialog)
+    with pytest.raises(DecisionNeeded, match="none of them runs here") as caught:
+        other.respond()
+    assert (caught.value.calls, results(agent.current_dialog), paid) == ((), [], [])
+    if approve is None:
+        assert agent.respond().content == "Paid."
+    else:
+        other.deny(call.id)
+        assert other.respond().content == "Not paid."
+    assert paid == ([5] if approve is None else [])
+
+
+def test_a_sub_agents_call_waits_for_its_tool() -> None:
+    """An agent without the sub-agent's tool leaves the call to one that has it, unless the conversation goes on without it."""
+    for abandon in (False, True):
+        paid, prompt = bank()
+        child, _ = scripted([calling("pay", amount=5), "It is paid."], prompt)
+        agent, _ = scripted([calling("clerk", task="Pay 5."), "Paid."], tools=[subagent(child, "clerk")])
+        (call,) = agent.respond("go", return_session=True).waiting
+        other = Agent("other", "You help.", MODEL, ScriptedProvider(["Never mind."]), store=agent.store)
+        trace = other.adopt("main", agent.current_dialog).respond("well?", return_session=True)
+        assert (trace.state, trace.waiting, results(agent.current_dialog)) == ("waiting", (call,), [])
+        if abandon:
+            assert other.respond(abandon=True).content == "Never mind."
+        else:
+            agent.approve(call.id)
+            assert agent.respond().content == "Paid."
+        assert paid == ([] if abandon else [5])
 
 
 def test_going_on_without_a_decision_is_explicit() -> None:

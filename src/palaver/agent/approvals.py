@@ -113,10 +113,14 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
 
 def abandon(dialog: Dialog) -> None:
     """Record that the conversation goes on without the calls of a dialog and its sub-agents that wait for a decision."""
-    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))  # read whole before the writes
+    # read whole before the writes
+    waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
+    turn = read_turn(dialog.store, dialog.dialog_id)
+    # a sub-agent that can continue reports to its call; without its tool the call is given up
+    begun = ((dialog.dialog_id, turn, call) for call in turn.pending if call.id in turn.awaited & set(turn.started))
     with dialog.store.transaction():
-        for place, turn, call in waiting:
-            if call.id not in turn.decisions:
+        for place, state, call in (*waiting, *begun):
+            if call.id not in state.decisions:
                 annotate(dialog.store, place, Approval(call_id=call.id, decision=ABANDON))
 
 

@@ -44,11 +44,11 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
             del run.unsaved[run.dialog.dialog_id, call.id]
         elif fate is Fate.RUN:
             runnable.append(_edited(run, call))
-        elif fate is not Fate.DECIDE:
+        elif fate not in {Fate.DECIDE, Fate.WAIT}:
             await _close(run, call, fate)
     await _ToolRound(run).execute(runnable)  # before the approver: a person may take hours
     for call, fate in calls:
-        if fate is Fate.DECIDE and run.settings.options.approve is not None and call.id not in run.suspended:
+        if fate is Fate.DECIDE and run.settings.options.approve is not None:
             await _decide(run, call)
 
 

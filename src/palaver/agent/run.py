@@ -125,11 +125,6 @@ class AgentRun:
     memo: Memo = field(default_factory=Memo)
 
     @property
-    def postponed(self) -> set[str]:
-        """The calls that wait for a decision from outside."""
-        return self.undecided | self.suspended
-
-    @property
     def context(self) -> CallContext:
         """The surroundings of a tool's call."""
         settings = self.settings

@@ -11,6 +11,7 @@ A process may be killed anywhere. Only the log then decides what the next `respo
 | an answer with calls | runs them |
 | a call started, no result | runs it again if its function is idempotent; otherwise its result is `unknown`, an error that the model reads |
 | a call that needs a decision | waits, or asks the approver; once the decision is recorded, runs, refuses or abandons it |
+| a call that waits, and its tool is missing here | waits, decided or not, unless it is refused or abandoned |
 | a result | keeps it: the call never runs again; continues with the calls that have no result |
 | all results | asks the model; if all of them set `terminate`, ends the turn |
 | an answer that its provider paused | asks the model to continue it |
@@ -74,8 +75,10 @@ def next_step(run: AgentRun) -> Step:
     turn, pending = run.turn, run.turn.pending
     if pending:
         fates = tuple((call, _fate(run, call)) for call in pending)
-        asked = run.settings.options.approve is not None and any(call.id not in run.postponed for call in pending)
-        return Wait() if all(what is Fate.DECIDE for _, what in fates) and not asked else Settle(fates)
+        asked = run.settings.options.approve is not None and any(
+            fate is Fate.DECIDE and call.id not in run.undecided for call, fate in fates
+        )
+        return Wait() if all(fate in {Fate.DECIDE, Fate.WAIT} for _, fate in fates) and not asked else Settle(fates)
     if turn.response is not None and not turn.said and _answered(turn, turn.response):
         return Finish()
     return Ask(final=turn.rounds >= run.settings.options.rounds)
@@ -87,17 +90,18 @@ def _answered(turn: TurnState, response: Message) -> bool:
 
 
 def _fate(run: AgentRun, call: ToolCallContent) -> Fate:
-    turn, function = run.turn, run.toolbox.get(call.name)
+    turn, function, decision = run.turn, run.toolbox.get(call.name), run.turn.decisions.get(call.id)
+    refused = None if decision is None else {"deny": Fate.DENIED, ABANDON: Fate.GIVEN_UP}.get(decision.decision)
     if call.id in run.suspended:
-        return Fate.DECIDE
+        return Fate.WAIT
+    if call.id in turn.awaited and function is None:  # an agent that has the tool continues it
+        return refused or Fate.WAIT
     if call.id in turn.started:
         again = turn.started[call.id] and function is not None and function.idempotent
         return Fate.RUN if again else Fate.UNKNOWN
-    decision = turn.decisions.get(call.id)
     if decision is not None:
-        return {"deny": Fate.DENIED, ABANDON: Fate.GIVEN_UP}.get(decision.decision, Fate.RUN)
-    # the log remembers that it waits: another agent may lack the tool
-    if call.id in turn.awaited or (function is not None and function.approval_needed(call)):
+        return refused or Fate.RUN
+    if function is not None and function.approval_needed(call):
         return Fate.DECIDE
     return Fate.GIVEN_UP if turn.overtaken else Fate.RUN
 

@@ -86,6 +86,8 @@ class Fate(StrEnum):
     """The conversation continued without it: it needs no decision and a message followed, or somebody abandoned it."""
     DECIDE = "decide"
     """It waits for a decision."""
+    WAIT = "wait"
+    """It waits for a decision about a sub-agent's call, or for an agent that has its tool."""
 
 
 @dataclass(slots=True)
@@ -103,7 +105,7 @@ class TurnState:
         started: The calls that began, by id. The value is whether they may begin again.
         repeats: The calls of the harness that began and have no result, by id: each with the model's call that it makes again.
         decisions: The decisions about the calls, by id; the newest wins.
-        awaited: The calls that wait for a decision, by id, whoever continues the turn.
+        awaited: The calls, by id, that waited when the turn last stopped and have not begun since.
         attempts: The answers since then that did not become messages.
         repairs: The total number of refused answers.
         rounds: The number of answers that called tools or were paused.
@@ -184,6 +186,7 @@ class TurnState:
     def _add_start(self, entry: CallStarted) -> None:
         if entry.repeats is None:
             self.started[entry.call_id] = entry.idempotent
+            self.awaited.discard(entry.call_id)
         else:
             self.repeats[entry.call_id] = entry.repeats.handle
 
