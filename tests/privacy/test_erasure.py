@@ -248,6 +248,16 @@ def test_what_waited_goes_with_its_delivery_and_nothing_else(store: Store) -> No
     assert [message.content for message in root.reload().messages] == ["number 0", "number 1", "number 2", ERASED]
 
 
+def test_block_is_not_erased_alone(store: Store) -> None:
+    """A handle with a block is refused with the entry's handle: an erasure removes whole entries, and never more than was named."""
+    session = told(*CONVERSATION, store=store)
+    handle = session.root.messages.handle(1)
+    with pytest.raises(InvalidInput, match="whole entries") as error:
+        session.erase(entries=[handle._replace(block=0)])
+    assert str(handle) in error.value.hint
+    assert len(session.root.reload().messages) == len(CONVERSATION)
+
+
 def test_handles_to_what_was_erased_say_so(store: Store) -> None:
     """An erased entry, block, dialog or session answers with `Erased`, its time and receipt; what never was is unknown."""
     session = told(*CONVERSATION, store=store)

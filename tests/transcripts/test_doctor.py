@@ -15,6 +15,7 @@ from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import Compaction, MessageEntry, ModelChange, Omitted, Run, draft
 from palaver.messages import AssistantMessage, Content, ImageContent, TextContent, ToolCallContent, UserMessage
+from palaver.session import Session
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
 from palaver.tokens import counter, model_info
@@ -164,6 +165,17 @@ def test_result_that_does_not_follow_its_call_is_misplaced() -> None:
     fork.put(user("more"))
     assert codes(alone(log)) == {"misplaced_result"}
     mended(log)
+
+
+@pytest.mark.parametrize("window", [{"last_n": 2}, {"first_k": 2, "last_n": 1}])
+def test_pair_that_a_fork_parts_is_noted(window: dict[str, int]) -> None:
+    """A window may share a result without its call, or a call without its result: nothing is wrong with the log, whose parent has both."""
+    session = Session.create(MemoryStore(), "parted")
+    session.root.append([user("go"), model("", "a"), result("a"), model("done")])
+    fork = session.root.fork(**window)
+    diagnosis = examine(session.store, session.session_id, fork.dialog_id)
+    assert [finding.severity for finding in diagnosis.findings if finding.code == "parted_call"] == ["note"]
+    assert (diagnosis.healthy, codes(diagnosis) - {"parted_call"}) == (True, set())
 
 
 def test_view_larger_than_the_window_is_a_fault() -> None:

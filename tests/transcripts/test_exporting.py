@@ -13,7 +13,7 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.messages import Usage
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import export, partial_path, write_file
-from palaver.transcripts.exporting import TOOLS
+from palaver.transcripts.exporting import EXPORTS, TOOLS
 
 
 def talk() -> Log:
@@ -43,6 +43,16 @@ def test_dropped_usage_is_reported(tool: str) -> None:
     assert "usage" not in {change.what for change in export(log.store, log.session, tool).report}
     log.put(model("More.").model_copy(update={"usage": Usage(input_tokens=9)}))
     assert "usage" in {change.what for change in export(log.store, log.session, tool).report.lost()}
+
+
+@pytest.mark.parametrize("to", EXPORTS)
+def test_other_dialogs_are_reported(to: str) -> None:
+    """A format of one dialog names the session's others in one change; a bundle has them all."""
+    log = talk()
+    branches = [log.fork().dialog, log.fork().dialog]
+    changes = [change for change in export(log.store, log.session, to).report if "other dialog" in change.what]
+    assert len(changes) == (to != "bundle")
+    assert all(branch[:12] in change.why for change in changes for branch in branches)
 
 
 def test_export_is_private_and_appears_whole(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class ErasureScope(TypedDict, total=False):
         session: A session, by its whole id.
         dialog: A dialog, by its id or the first 6 or more digits.
         subject: All sessions of exactly this subject, including those in the trash.
-        entries: Entries, by their handles.
+        entries: Entries, by their handles, which name no blocks.
         children: With a dialog, also erase its branches.
         tombstones: With a dialog, leave tombstones in its branches.
     """
@@ -91,7 +91,7 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
     session, dialog, subject = scope.get("session"), scope.get("dialog"), scope.get("subject")
     children, tombstones = scope.get("children", False), scope.get("tombstones", False)
     handles = (Handle.parse(handle) if isinstance(handle, str) else handle for handle in scope.get("entries", ()))
-    places = tuple(dict.fromkeys(handle._replace(block=None) for handle in handles))
+    places = tuple(dict.fromkeys(map(_entry, handles)))
     names = {"session": session, "dialog": dialog, "subject": subject, "entries": places}
     given = [name for name, value in names.items() if value]
     if len(given) != 1:
@@ -112,6 +112,15 @@ def preview_erasure(store: Store, **scope: Unpack[ErasureScope]) -> ErasurePrevi
     if dialog:
         return _of_dialog(known, dialog, children=children, tombstones=tombstones)
     return _of_entries(known, places)
+
+
+def _entry(handle: Handle) -> Handle:
+    if handle.block is not None:
+        raise InvalidInput(
+            f"{handle} is a block, and an erasure removes whole entries.",
+            hint=f"Pass the handle of its entry: {handle._replace(block=None)}.",
+        )
+    return handle
 
 
 def _of_sessions(store: Erasing, asked: Mapping[str, Any], sessions: tuple[SessionId, ...]) -> ErasurePreview:

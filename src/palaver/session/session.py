@@ -422,7 +422,7 @@ class Session:
         self.store.update_session(self.session_id, workdir=workdir)
 
     def delete(self) -> None:
-        """Move it to the trash, where no list and no search shows it; `restore` undoes this."""
+        """Move it to the trash, where no list shows it and only its own search finds it; `restore` undoes this."""
         self.store.update_session(self.session_id, trashed_at=now())
 
     def restore(self) -> None:

@@ -294,7 +294,7 @@ class MemoryStore:
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
+        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. Without a session the trash is not searched."""
         wanted = text.words(query)
         with self.contents.using():
             if session_id is not None:
@@ -302,7 +302,7 @@ class MemoryStore:
             logs = [
                 log
                 for log in self.contents.logs_of(session_id)
-                if self.contents.sessions[log.node.session_id].trashed_at is None
+                if session_id is not None or self.contents.sessions[log.node.session_id].trashed_at is None
             ]
             texts = [(number, said, (log, seq)) for log in logs for seq, (number, said) in enumerate(log.texts)]
             texts.sort(key=lambda row: -row[0])

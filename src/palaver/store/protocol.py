@@ -318,7 +318,7 @@ class Store(Reader, Protocol):
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the indexed entries with all words of `query`, newest first, in sessions that are not in the trash.
+        """Return the indexed entries with all words of `query`, newest first: of a session, or of all that are not in the trash.
 
         A word is a piece between blanks that has a letter, a digit or a pictograph. It matches as it is written, ignoring case; no character
         is an operator. A hit contains every word. An entry that contains every word delimited, not inside a longer run of letters and digits, is a

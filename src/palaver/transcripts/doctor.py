@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -15,9 +15,10 @@ from palaver.context import Meter
 from palaver.context.meter import Pieces
 from palaver.errors import InvalidInput, NotFound, PalaverError, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle, MessageEntry, Node, Span, clip, decode_entry
+from palaver.log import Handle, MessageEntry, Node, Span, clip, decode_entry, entry_at
 from palaver.messages import Message, ToolCallContent, ToolResultContent, media_of
 from palaver.providers import APIS, profile
+from palaver.session.recall import blocks_of
 from palaver.session.waiting import UNDECIDED, what_for
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
@@ -228,9 +229,10 @@ _OF_REASON = {
 def _of_view(store: Store, view: View) -> Iterator[Finding]:
     """Find what is not in its place, and what the view leaves out because every provider refuses it."""
     made: set[str] = set()
+    apart = {_call_of(store, gone.handle) for gone in view.omissions if gone.reason is Reason.PARTED}
     for exchange in view.exchanges:
         for block in exchange.blocks():
-            if (finding := _of_block(store, view, block, made)) is not None:
+            if (finding := _of_block(store, view, block, made, apart)) is not None:
                 yield _at(block.origin or exchange.first or "", finding)
     yield from _misplaced(store, view)
     for omission in view.omissions:
@@ -242,7 +244,17 @@ def _at(place: Handle | str, found: tuple[str, str, str]) -> Finding:
     return Finding(place=str(place), code=found[0], what=found[1], severity=found[2])
 
 
-def _of_block(store: Store, view: View, block: Block, made: set[str]) -> tuple[str, str, str] | None:
+def _call_of(store: Store, place: Handle | None) -> str:
+    """Return the id of the call that a block makes or answers; empty where it does neither."""
+    if place is None or place.block is None:
+        return ""
+    blocks = blocks_of(entry_at(store, place))
+    return str(getattr(blocks[place.block], "id", "")) if place.block < len(blocks) else ""
+
+
+def _of_block(
+    store: Store, view: View, block: Block, made: set[str], apart: Collection[str]
+) -> tuple[str, str, str] | None:
     """Return code, words and severity of what is wrong with a block's place in its exchange.
 
     Args:
@@ -250,6 +262,7 @@ def _of_block(store: Store, view: View, block: Block, made: set[str]) -> tuple[s
         view: The view.
         block: The block.
         made: The ids of the calls before it; its own is added.
+        apart: The ids of the calls of which the dialog shares only the call or only its result.
     """
     if isinstance(block.content, ToolCallContent):
         name = block.content.id
@@ -257,14 +270,23 @@ def _of_block(store: Store, view: View, block: Block, made: set[str]) -> tuple[s
             return "duplicate_id", f"An earlier call has its id, {name[:60]!r}, too.", "fault"
         made.add(name)
         return None
-    if block.reason is Reason.UNPAIRED:
-        return "orphan_result", f"A tool result has no call before it; {_REFUSED}", "fault"
-    if block.derived == "interrupted":
-        return "unanswered_call", f"A tool call has no result; {_REFUSED}", "fault"
+    if block.reason is Reason.UNPAIRED or block.derived == "interrupted":
+        return _unpaired(store, block, apart)
     if block.derived == "waiting" and isinstance(block.content, ToolResultContent):
         why = what_for(store, view.dialog_id, block.content.id)
         return "undecided_call" if why == UNDECIDED else "open_call", why, "note"
     return None
+
+
+def _unpaired(store: Store, block: Block, apart: Collection[str]) -> tuple[str, str, str]:
+    """Return code, words and severity of a result without its call, or of the derived result of a call without one."""
+    if isinstance(block.content, ToolResultContent):
+        if block.content.id in apart:
+            return "parted_call", "The result of a call is on another branch.", "note"
+        return "unanswered_call", f"A tool call has no result; {_REFUSED}", "fault"
+    if _call_of(store, block.origin) in apart:
+        return "parted_call", "The call of this result is on another branch.", "note"
+    return "orphan_result", f"A tool result has no call before it; {_REFUSED}", "fault"
 
 
 def _misplaced(store: Store, view: View) -> Iterator[Finding]:

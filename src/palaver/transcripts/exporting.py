@@ -18,6 +18,7 @@ from palaver.formats.writing import Heading, Tool, uuid
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry
 from palaver.messages import Role, canonical_json
+from palaver.plurals import counted
 from palaver.providers import profile
 from palaver.session.waiting import undelivered
 from palaver.store.protocol import SessionRecord, Store
@@ -37,7 +38,7 @@ class Exported:
 
     Attributes:
         pieces: Its bytes in pieces, which can be read once.
-        report: Content that the format cannot express, or expresses differently. Empty for a bundle, which contains everything.
+        report: Content that the format cannot express, or expresses differently, and other dialogs of the session. Empty for a bundle, which contains everything.
         advice: Where to put a tool's transcript and what to type to continue; empty for other formats.
     """
 
@@ -84,12 +85,20 @@ def export(
     view = fold(store, dialog, whole=whole)
     view.load()
     waiting = tuple(undelivered(store, dialog))
+    others = tuple(_other_dialogs(store, session_id, dialog))
     if to == "markdown":
         said = markdown(store, record, view, (message for _, message in waiting))
-        return Exported(pieces=(text.encode() for text in said), report=Report())
+        return Exported(pieces=(text.encode() for text in said), report=Report(others))
     done = _transcript(store, record, view, TOOLS[to]) if to in TOOLS else _compiled(view, to, _load(store))
     left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
-    return replace(done, report=Report((*done.report, *left)))
+    return replace(done, report=Report((*done.report, *left, *others)))
+
+
+def _other_dialogs(store: Store, session_id: SessionId, dialog_id: DialogId) -> Iterator[Change]:
+    """Yield one change that names the session's other dialogs, if it has any."""
+    if others := [node.dialog_id[:12] for node in store.nodes(session_id) if node.dialog_id != dialog_id]:
+        why = f"an export has one dialog; export the others by their ids, or all in a bundle: {', '.join(others)}"
+        yield Change(None, counted(len(others), "other dialog"), How.DROPPED, why)
 
 
 _NOT_DELIVERED = "it waits in the inbox and is not part of the conversation yet"

@@ -27,6 +27,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "open_call": "Until its result comes, requests hold a derived one.",
         "orphan_result": "In requests it is shown as text where it is.",
         "over_window": "Set a budget, or commit the plan of a policy.",
+        "parted_call": "The dialog that it was forked from has both; requests hold a derived result, or the result as text.",
         "surrogate": "It was replaced by U+FFFD when it was read; the original is recorded beside it.",
         "torn_tail": "Everything before it is read; when the file grows, the import continues from there.",
         "undecided_call": "Until somebody decides, requests hold a derived result. The agent's approve(), deny() or edit() decides.",

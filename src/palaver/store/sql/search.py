@@ -113,6 +113,8 @@ def search(
 def _candidates(db: Database, query: str, session: int | None, *, begun: bool = False) -> Iterator[Row]:
     """Return the indexed entries, newest first, a page at a time: most searches end within the first."""
     where, values = db.matching(query, session, begun=begun)
+    if session is None:
+        where += " AND s.trashed_at IS NULL"
 
     def page(before: int) -> list[Row]:
         with db.reading() as rows:

@@ -271,7 +271,7 @@ class SqlStore:
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
-        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. The trash is not searched."""
+        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. Without a session the trash is not searched."""
         return tuple(search.search(self._db, query, session_id, limit, ranked=ranked))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------

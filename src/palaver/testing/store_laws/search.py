@@ -231,11 +231,13 @@ class SearchLaws(LawGroup):
             begun.store.search("needle", session_id=NOBODY)
 
     def test_trash_is_not_searched(self, begun: Begun) -> None:
-        """A session in the trash is not found, and is again when it is restored."""
+        """A session in the trash is found only by its id, and by all when it is restored."""
         needs(begun.store, Capability.SEARCH)
         begun.say(b"needle")
         begun.store.index(extract)
         begun.store.update_session(begun.session, trashed_at=1.0)
-        assert begun.store.search("needle") == ()
+        for ranked in (False, True):
+            assert begun.store.search("needle", ranked=ranked) == ()
+            assert len(begun.store.search("needle", session_id=begun.session, ranked=ranked)) == 1
         begun.store.update_session(begun.session, trashed_at=None)
         assert len(begun.store.search("needle")) == 1

@@ -32,5 +32,5 @@ FROM {matches}
   JOIN {s}sessions AS s ON s.session_no = x.session_no
   JOIN {s}dialogs AS d ON d.dialog_no = x.dialog_no
   JOIN {s}{headers} AS e ON e.session_no = x.session_no AND e.dialog_no = x.dialog_no AND e.seq = x.seq
-WHERE /*where*/ AND {text_no} < :before AND s.trashed_at IS NULL
+WHERE /*where*/ AND {text_no} < :before
 ORDER BY {text_no} DESC LIMIT :rows;
