@@ -19,18 +19,18 @@ class AnthropicSide:
     """Anthropic's Messages API."""
 
     api = "anthropic"
-    offered = "web_search"
     headers: Mapping[str, str] = MappingProxyType({"x-api-key": "key", "anthropic-version": "2026-10-21"})
 
-    def __init__(self, *models: str, server: strict.StrictServer | None = None) -> None:
-        """Choose the models."""
+    def __init__(self, *models: str, offered: str = "web_search") -> None:
+        """Choose the models, and the tool that the server runs; empty for none."""
+        self.offered = offered
         self.models: Sequence[str] = models or (
             "claude-fable-5-1",
             "claude-fable-5-2",
             "claude-opus-5-5",
             "claude-opus-5",
         )
-        self.server = server or strict.anthropic()
+        self.server = strict.anthropic()
 
     def path(self, model: str) -> str:
         """Return the path of requests."""

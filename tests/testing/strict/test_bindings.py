@@ -22,6 +22,7 @@ from tests import laws
 
 SIDES: Final[Mapping[str, Callable[[], Sequence[HistorySide]]]] = {
     "claude": lambda: [AnthropicSide()],
+    "one claude": lambda: [AnthropicSide("claude-fable-5-1", offered="")],
     "older claude": lambda: [AnthropicSide("claude-opus-5", "claude-opus-4-6", "claude-sonnet-5", "claude-opus-4-5")],
     "account-bound claude": lambda: [AnthropicSide("claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-5-5")],
     "responses": lambda: [ResponsesSide()],
@@ -33,7 +34,7 @@ SIDES: Final[Mapping[str, Callable[[], Sequence[HistorySide]]]] = {
     "vllm": lambda: [ChatSide("glm-5", server="vllm")],
     "switches": lambda: [AnthropicSide(), ResponsesSide(), GeminiSide(), ChatSide()],
 }
-_ALWAYS: Final = ("gemini", "chat", "mistral", "vllm")
+_ALWAYS: Final = ("one claude", "gemini", "chat", "mistral", "vllm")
 """The sides of every run; the others are found by `./run soak` while faults are known."""
 
 _SOAK: Final = 1_000

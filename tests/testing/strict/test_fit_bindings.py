@@ -124,7 +124,7 @@ LOOPS: Final[Mapping[str, Callable[[], Loop]]] = {
     "kimi": lambda: Loop(ChatSide("kimi-k3", server="kimi"), "kimi-k3"),
     "mistral": lambda: Loop(ChatSide("mistral-large", server="mistral"), "mistral-large"),
 }
-_KNOWN: Final = ("claude", "newest responses")
+_KNOWN: Final = ("newest responses",)
 """Where faults are known: only `./run soak` plays these."""
 
 _SOAK: Final = 1_000
