@@ -2,12 +2,14 @@
 
 import pytest
 
-from palaver import AssistantMessage, ToolMessage, ToolResultContent
+from palaver import AssistantMessage, ToolMessage, ToolResultContent, UserMessage
+from palaver.agent.approvals import annotate
 from palaver.errors import Conflict, InvalidInput, NotFound
-from palaver.log import BranchSummary, Handle
+from palaver.log import BranchSummary, Handle, Inbox, Toolset, ToolSpec
 from palaver.messages import Speaker, ToolCallContent, Trust
 from palaver.providers import APIS
 from palaver.session import Dialog, Session
+from palaver.store import MemoryStore
 
 
 def texts(messages: object) -> list[str]:
@@ -127,6 +129,21 @@ def test_a_rewind_is_previewed(five: Dialog, branch: Dialog, session: Session) -
     for profile in APIS:
         rewound.request(profile, "m", max_tokens=64)
     assert session.root.dialog_id == five.dialog_id, "another branch was rewound"
+
+
+def test_rewind_lists_queued_and_declared_files() -> None:
+    """A message in the inbox that leaves is in the preview, and a file is one that the tool's declaration names."""
+    session = Session.create(MemoryStore(), "queued")
+    root = session.root
+    root.record(Toolset(tools=(ToolSpec(name="keep", parameters={}, writes=("where",)),)))
+    root.append(UserMessage(content="go"))
+    handle = root.messages.handle(0)
+    root.append(AssistantMessage(contents=(ToolCallContent("c1", "keep", args={"where": "a.txt"}),)))
+    annotate(session.store, root.dialog_id, Inbox(message=UserMessage(content="wait for me")))
+    preview = session.rewind(handle, root)
+    assert (preview.files, [message.content for message in preview.queued]) == (("a.txt",), ["wait for me"])
+    assert "wait for me" in str(preview)
+    assert [message.content for message in session.rewind(None, root.fork()).queued] == [], "they stay with the parent"
 
 
 def test_a_rewind_is_a_branch_and_can_be_undone(five: Dialog, session: Session) -> None:

@@ -42,6 +42,17 @@ def model(request: Any) -> dict[str, Any]:  # noqa: ANN401 - a mapping for the p
     }
 
 
+def test_recall_of_an_unknown_span_says_so() -> None:
+    """A span of no dialog, or after the end, is answered as a single handle is; a span that ends after the end has what there is."""
+    dialog = Session.create().root
+    dialog.append(LIST[:1])
+    for handle in ("0123456789ab:0", "0123456789ab:0-3", f"{dialog.dialog_id[:12]}:7-9"):
+        answer = dialog.call_tool("recall", {"handle": handle})
+        assert "nothing there" not in answer, handle
+        assert handle.partition("-")[0] in answer
+    assert "What broke?" in dialog.call_tool("recall", {"handle": f"{dialog.dialog_id[:12]}:0-99"})
+
+
 def test_recall_survives_the_way_from_fit_to_a_dialog() -> None:
     """A list that `fit` shortens, then a dialog with the same list: both offer the same tools, and the model gets the original."""
     fitted = fit(LIST, budget=3_000, model=MODEL, tools=[TAIL])

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from palaver import Message, Store, ToolMessage, ToolResultContent
+from palaver.agent.approvals import annotate
+from palaver.agent.turn import read_turn
 from palaver.errors import Ambiguous, InvalidInput, NotFound, StoreError
 from palaver.ids import SessionId, now
 from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
@@ -81,7 +83,7 @@ def test_dialogs_after_a_reload_hang_together(tmp_path: Path) -> None:
 
 
 def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
-    """Lists begin with the newest; a deleted session is in no list, search and name, can be opened by id, and comes back whole."""
+    """Lists begin with the newest; a deleted session is in no list, name and search over all, can be opened by id, and comes back whole."""
     store = every_store
     session, other = Session.create(store, "old", subject="ann"), Session.create(store, "other", workdir="/a")
     session.rename("gone")
@@ -93,7 +95,8 @@ def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
     session.delete()
     assert [record.name for record in Session.list(store)] == ["other"]
     assert [record.name for record in Session.list(store, trashed=True)] == ["gone"]
-    assert session.search("needle") == ()
+    assert len(session.search("needle")) == 1, "its own search finds what was said"
+    assert store.search("needle") == ()
     with pytest.raises(NotFound, match="trash"):
         Session.open(store, "gone")
     Session.open(store, session.session_id).restore()
@@ -240,6 +243,28 @@ def test_erase_refuses_an_ambiguous_name(store: Store) -> None:
     Session.open(store, ids[0]).erase()
     Session.open(store, "same").erase()
     assert list(store.sessions()) == []
+
+
+def test_wrong_arguments_of_a_request_are_the_callers(store: Store) -> None:
+    """A number that is none, and a place that the dialog lacks, are refused with what was passed."""
+    root = Session.create(store).root
+    root.put_text("a")
+    for count in ("9", 0, True):
+        with pytest.raises(InvalidInput, match="max_tokens"):
+            root.request("openai", "gpt-5", max_tokens=count)
+    for at in (999, -5):
+        with pytest.raises(NotFound, match=str(at)):
+            root.view(at=at)
+    assert len(root.view(at=0).exchanges) == 1
+
+
+def test_erased_queued_message_is_not_delivered(store: Store) -> None:
+    """A message that is erased while it waits in the inbox never becomes a message."""
+    root = Session.create(store, "kept").root
+    handle = annotate(store, root.dialog_id, Inbox(message=UserMessage(content="secret")))
+    assert len(read_turn(store, root.dialog_id).inbox) == 1
+    root.session.erase(entries=[handle])
+    assert not read_turn(store, root.dialog_id).inbox
 
 
 def test_erase_of_no_entries_erases_nothing(store: Store) -> None:

@@ -170,7 +170,7 @@ class TurnState:
                 self._add_start(entry)
             case Approval():
                 self._add_decision(entry)
-            case Inbox(message=message):
+            case Inbox(message=message) if not entry.erased:
                 self.inbox[seq] = message
                 self._overtake(message)
             case TurnStarted():

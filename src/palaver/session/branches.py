@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from palaver.log import (
     Run,
     Span,
     Stretch,
+    ToolSpec,
     apart,
     child_of,
     clip,
@@ -32,11 +33,12 @@ from palaver.log import (
     rule,
     upto,
 )
-from palaver.messages import ToolCallContent, Trust, thaw
+from palaver.messages import Message, ToolCallContent, Trust, thaw
 from palaver.plurals import counted
 from palaver.session.messages import Messages, message_line, place_of_message
 from palaver.session.opened import OpenDialog, OpenSession, annotate
 from palaver.session.recall import whole
+from palaver.session.waiting import undelivered
 from palaver.store.protocol import Store
 from palaver.view import Exchange, Fold, Reason, View
 
@@ -133,7 +135,8 @@ class Rewind(Generic[D]):
         kept: The number of messages that stay.
         leaving: The messages that leave.
         entries: The number of entries that leave.
-        files: Files that calls among them touched, by the calls' arguments. A rewind changes no file.
+        queued: Messages among them that wait in the inbox and were never delivered.
+        files: Files that calls among them touched, by the tools' declarations or, of well-known tools, by their arguments. A rewind changes no file.
     """
 
     dialog_id: DialogId
@@ -141,6 +144,7 @@ class Rewind(Generic[D]):
     kept: int
     leaving: Messages
     entries: int
+    queued: tuple[Message, ...]
     files: tuple[str, ...]
     _spans: tuple[Span, ...] = field(repr=False)
     _session: OpenSession[D] = field(repr=False, compare=False)
@@ -172,6 +176,8 @@ class Rewind(Generic[D]):
         yield f"Back to {self.to or 'the beginning'}: {stay}, {leave} ({counted(self.entries, 'entry')})."
         for index, message in enumerate(self.leaving.bare(), self.kept):
             yield f"- {message_line(index, message, width)}"
+        for message in self.queued:
+            yield f"- queued, not delivered: {message.text_content()}"[:width]
         if self.files:
             yield f"Files stay as they are: {', '.join(self.files)}."
 
@@ -196,18 +202,23 @@ def rewind(session: OpenSession[D], dialog: OpenDialog, to: Handle | str | None)
         kept=messages_in(store, kept),
         leaving=leaving,
         entries=sum(map(len, gone)),
-        files=tuple(dict.fromkeys(_files(leaving))),
+        queued=tuple(
+            message
+            for seq, message in undelivered(store, dialog.dialog_id)
+            if any(Handle(dialog.dialog_id, seq) in span for span in gone)
+        ),
+        files=tuple(dict.fromkeys(_files(leaving, {tool.name: tool for tool in dialog.view().tools}))),
         _spans=kept,
         _session=session,
         _turn_head=dialog.last.turn_head,
     )
 
 
-def _files(messages: Messages) -> Iterator[str]:
+def _files(messages: Messages, tools: Mapping[str, ToolSpec]) -> Iterator[str]:
     for message in messages.bare():
         for block in message.contents:
             if isinstance(block, ToolCallContent):
-                done = context.effect(block.name, thaw(block.args))
+                done = context.effect(block.name, thaw(block.args), tools.get(block.name))
                 yield from (*done.reads, *done.writes)
 
 

@@ -256,6 +256,8 @@ class OpenDialog:
     def view(self, at: int | None = None) -> View:
         """Return the view of everything up to an own entry (None: the newest), from the view before and what is new."""
         last = self.refresh()
+        if at is not None and not -1 <= at <= last.seq:
+            raise NotFound(f"{self.dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry has number {last.seq}.")
         if self._fold is None or self._folded != self.changes:  # what was folded is void
             self._fold, self._folded = Fold(self.store, self.node), self.changes
         if at is None or at >= last.seq:

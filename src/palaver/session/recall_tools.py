@@ -68,6 +68,8 @@ def _originals(marks: Marks, place: Handle | Span) -> Iterator[tuple[Handle, Ent
         try:
             original = recall(marks.store, marks.session_id, handle)
         except NotFound:
+            if seq == place.start:
+                raise
             return  # a span may end after the dialog's last entry
         except Erased as erased:
             original = erased

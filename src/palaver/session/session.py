@@ -808,12 +808,12 @@ class Dialog:
         Args:
             policy: A policy or context manager, its name or its configuration. Default: `palaver`, if there is a budget.
             budget: The size of one request, in tokens.
-            at: The number of the last own entry to take into account, for an earlier view. Default: the newest known one.
+            at: The number of the last own entry to take into account, for an earlier view; -1 for none of them. Default: the newest known one.
             model: The model that counts tokens. Default: the one in force.
 
         Raises:
             InfeasibleBudget: What must be sent is larger than the budget.
-            NotFound: There is no policy of this name.
+            NotFound: There is no policy of this name, or the dialog has no entry `at`.
             PolicyFailed: The policy raised.
         """
         seen = self.opened.view(at)
@@ -912,7 +912,7 @@ class Dialog:
         """Branch off: a child with all messages, or with the first `first_k` and the last `last_n`.
 
         Nothing is copied: the child shares the entries, and later appends are separate. An entry that is not a message belongs to the message
-        before it. If another writer continued the turn, the child has what this object knows; `reload` first to have all.
+        before it. Queued messages stay with the parent. If another writer continued the turn, the child has what this object knows; `reload` first to have all.
 
         Args:
             last_n: How many of the last messages to keep; 0 keeps all.

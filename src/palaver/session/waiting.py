@@ -25,7 +25,7 @@ def undelivered(store: Store, dialog_id: DialogId, since: int = 0) -> Iterator[t
     """
     seqs = [header.seq for header in store.latest_of_kind(dialog_id, "inbox", since)][::-1]
     entries = ((seq, decode_entry(store.body(dialog_id, seq))) for seq in seqs)
-    arrived = {seq: entry.message for seq, entry in entries if isinstance(entry, Inbox)}
+    arrived = {seq: entry.message for seq, entry in entries if isinstance(entry, Inbox) and not entry.erased}
     if not arrived:
         return
     roles = {message.role.value for message in arrived.values()}

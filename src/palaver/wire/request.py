@@ -11,7 +11,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Literal
 
-from palaver.errors import InvalidRequest
+from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import Bound, Handle
 from palaver.messages import Message, canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
@@ -67,7 +67,13 @@ class Call:
     then: str | None = None
 
     def __post_init__(self) -> None:
-        """Clean the text, as every text that enters; sort the places."""
+        """Clean the text, as every text that enters; sort the places.
+
+        Raises:
+            InvalidInput: `max_tokens` is not a whole number above 0.
+        """
+        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
+            raise InvalidInput(f"max_tokens is {self.max_tokens!r}.", hint="Pass a whole number above 0, or None.")
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
