@@ -297,6 +297,7 @@ MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "openai-responses": ("gpt-5.2", "gpt-5.2-2026-01-01", "o3"),
         "anthropic": ("claude-opus-4-6", "claude-opus-4-6-20260101", "claude-opus-4-8", "claude-3-haiku"),
         "gemini": ("gemini-3-pro", "gemini-2.5-flash"),
+        "gemini-interactions": ("gemini-3.6-flash", "gemini-2.5-flash"),
     }
 )
 """Models to call, by the profile that fits them."""

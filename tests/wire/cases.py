@@ -29,6 +29,10 @@ THOUGHTS = {
     "anthropic": (ThinkingContent(content="Look.", signature="c2lnbmVk"), CLAUDE),
     "openai-responses": (ThinkingContent(artefact={**ITEM, "id": "rs_1"}), CODEX),
     "gemini": (ThinkingContent(content="Look.", artefact={"thoughtSignature": "AAAA"}), GOOGLE),
+    "gemini-interactions": (
+        ThinkingContent(content="Look.", artefact={"type": "thought", "signature": "AAAA"}),
+        GOOGLE,
+    ),
     "openai-chat": (ThinkingContent(content="Look."), CODEX),
 }
 
@@ -321,10 +325,57 @@ GEMINI: Final = [
     Case(None, {"contents/6/parts/0": {"text": "", "thoughtSignature": "AAAA"}, "safetySettings": [], "store": False}),
 ]
 
-CASES: Final = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+ASKED, DRAWN = "input/11/content/0", "input/0/content/1"
+THOUGHT = {"type": "thought", "signature": "AAAA"}
+STEPS: Final = [
+    *_texts(f"{ASKED}/text", 100_000_000, 100_000_001),
+    Case(R.FIELD_MISSING, {"input/9/name": DROP}),
+    Case(R.FIELD_MISSING, {f"{DRAWN}/data": DROP}),
+    Case(R.FIELD_UNKNOWN, {"input/11/role": "user"}),
+    Case(R.FIELD_TYPE, {"input/3/arguments": "{}"}),
+    Case(R.FIELD_VALUE, {"generation_config": {"temperature": 3}}),
+    Case(R.LIST_LENGTH, {"input": []}),
+    Case(R.PARAMETER_CONFLICT, {"cached_content": "c"}),
+    Case(R.PARAMETER_CONFLICT, {"tools+": {"type": "google_search"}}, "gemini-2.5-flash"),
+    Case(R.ROLE_FIRST, {"input/0": DROP}),
+    Case(R.ROLE_LAST, {"input/11": DROP}),
+    Case(R.BLOCK_KIND, {f"{ASKED}/type": "input_text"}),
+    Case(R.TEXT_EMPTY, {f"{ASKED}/text": ""}),
+    Case(R.CALL_ID, {"input/8/id": "c" * 129, "input/9/call_id": "c" * 129}),
+    Case(R.CALL_DUPLICATE, {"input/8/id": "c1", "input/9/call_id": "c1"}),
+    Case(R.CALL_UNANSWERED, {"input/9": DROP}),
+    Case(R.RESULT_ORPHAN, {"input/11": {"type": "function_result", "call_id": "zz", "name": "bash", "result": ""}}),
+    Case(R.RESULT_DUPLICATE, {"input/6/call_id": "c1"}),
+    Case(R.RESULT_PLACE, {"input/10": {"type": "function_result", "call_id": "c4", "name": "bash", "result": ""},
+                          "input/11": {"type": "function_call", "id": "c4", "name": "bash", "arguments": {}}}),
+    Case(R.RESULT_NAME, {"input/9/name": "shot"}),
+    Case(R.THINKING_SIGNATURE, {"input/1/signature": ""}),
+    Case(R.THINKING_SIGNATURE, {"input/1": DROP}),
+    Case(R.MEDIA_KIND, {f"{DRAWN}/mime_type": "image/bmp"}),
+    Case(R.MEDIA_DATA, {f"{DRAWN}/data": "!"}),
+    Case(R.MEDIA_MISMATCH, {f"{DRAWN}/mime_type": "image/webp"}),
+    Case(R.MEDIA_COUNT, {"input/11/content": [_block("image", uri="https://x.org/a")] * 3601}),
+    Case(R.MEDIA_URL, {"input/0/content/2/uri": "file:///etc/passwd"}),
+    Case(R.TOOL_NAME, {"tools/0/name": "1st"}),
+    Case(R.TOOL_DUPLICATE, {"tools/1/name": "bash"}),
+    *_schema("tools/0/parameters"),
+    Case(R.TOOL_CHOICE, {"generation_config": {"tool_choice": {"allowed_tools": {"mode": "any", "tools": ["gone"]}}}}),
+    Case(R.ANSWER_SCHEMA, {"response_format/schema": {"type": "array"}}),
+    Case(None, {"input/1": DROP}, "gemini-2.5-flash"),
+    Case(None, {"input/10": {"type": "novelty", "x": [1]}, "input/5/result": {"output": "a.py"}, "a_new_field": {}}),
+]  # fmt: skip
+
+CASES: Final = {
+    "openai-chat": CHAT,
+    "openai-responses": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+    "gemini-interactions": STEPS,
+}
 UNTESTED: Final = {  # no figure of the profile is low enough to break the rule with a request of its size
     "openai-chat": {R.ROLE_FIRST, R.ROLE_ALTERNATION, R.TEXT_EMPTY, R.MEDIA_SIDE},
     "openai-responses": {R.TEXT_EMPTY, R.MEDIA_SIDE, R.CALL_COUNT},
     "anthropic": {R.TOOL_COUNT, R.CALL_COUNT},
     "gemini": {R.MEDIA_BYTES, R.MEDIA_SIDE, R.TOOL_COUNT, R.CALL_COUNT, R.ROLE_ALTERNATION},
+    "gemini-interactions": {R.MEDIA_BYTES, R.MEDIA_SIDE, R.TOOL_COUNT, R.CALL_COUNT},
 }

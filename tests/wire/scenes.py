@@ -18,6 +18,7 @@ MODELS = {
     "openai-responses": "gpt-5.2",
     "anthropic": "claude-opus-4-6",
     "gemini": "gemini-3-pro",
+    "gemini-interactions": "gemini-3.6-flash",
 }
 """A model of today for each profile."""
 

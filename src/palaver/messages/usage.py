@@ -21,15 +21,17 @@ from palaver.messages.value import Value, listed
 # The words of all providers for each figure, tried in order; a dot steps into a nested mapping. Sources: OpenAI chat completions
 # (platform.openai.com/docs/api-reference/chat/object) and Responses, Codex rollouts; LiteLLM, which adds Anthropic's words while prompt_tokens
 # includes them; Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini
-# (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline;
+# (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python, and its Interactions; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline;
 # palaver's own words.
-_INPUT = "prompt_tokens input_tokens promptTokenCount prompt_token_count input inputTokens"
-_ADDED_INPUT = "toolUsePromptTokenCount tool_use_prompt_token_count tool"  # left out of the figure above
-_OUTPUT = "completion_tokens output_tokens candidatesTokenCount candidates_token_count output outputTokens"
+_INPUT = "prompt_tokens input_tokens promptTokenCount prompt_token_count total_input_tokens input inputTokens"
+_ADDED_INPUT = (
+    "toolUsePromptTokenCount tool_use_prompt_token_count total_tool_use_tokens tool"  # left out of the figure above
+)
+_OUTPUT = "completion_tokens output_tokens candidatesTokenCount candidates_token_count total_output_tokens output outputTokens"
 _CACHE_READ = (
     "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cache_read_input_tokens prompt_cache_hit_tokens"
     " input_tokens_cache_read cached_input_tokens cache_read_tokens cachedContentTokenCount cached_content_token_count"
-    " cacheRead cached cachedInputTokens cacheReadTokens"
+    " total_cached_tokens cacheRead cached cachedInputTokens cacheReadTokens"
 )
 _CACHE_WRITE = (
     "prompt_tokens_details.cache_creation_tokens cache_creation_input_tokens input_tokens_cache_write cache_write_tokens"
@@ -37,7 +39,7 @@ _CACHE_WRITE = (
 )
 _REASONING = (
     "completion_tokens_details.reasoning_tokens output_tokens_details.reasoning_tokens reasoning_output_tokens reasoning_tokens"
-    " thoughtsTokenCount thoughts_token_count reasoning thoughts reasoningTokens"
+    " thoughtsTokenCount thoughts_token_count total_thought_tokens reasoning thoughts reasoningTokens"
 )
 _TOTAL = "total_tokens totalTokenCount total_token_count totalTokens total"
 _CACHED_APART = frozenset({
@@ -45,7 +47,7 @@ _CACHED_APART = frozenset({
     "cacheRead", "cacheWrite",
 })  # fmt: skip
 """Words that count tokens which the input leaves out, unless it is called `prompt_tokens`."""
-_THOUGHTS_APART = frozenset({"thoughtsTokenCount", "thoughts_token_count", "thoughts"})
+_THOUGHTS_APART = frozenset({"thoughtsTokenCount", "thoughts_token_count", "total_thought_tokens", "thoughts"})
 """Words that count reasoning which the output leaves out."""
 
 

@@ -22,14 +22,16 @@ _SHOWN = 600
 """Characters of a provider's message that an error shows."""
 
 # Codes of errors inside an answer, and the statuses they stand for. Anthropic: docs/en/api/errors. OpenAI: the codes of a failed response
-# (API reference, ResponseError). Google: google.rpc.Code. Other providers use a subset of these.
+# (API reference, ResponseError). Google: google.rpc.Code, and ai.google.dev/gemini-api/docs/api-errors. Other providers use a subset of these.
 _STATUS_OF_CODE: Mapping[str, int] = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "api_error": 500,
     "timeout_error": 504, "overloaded_error": 529, "server_error": 500, "internal_server_error": 500,
     "rate_limit_exceeded": 429, "vector_store_timeout": 504, "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400,
     "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404, "RESOURCE_EXHAUSTED": 429,
-    "INTERNAL": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
+    "INTERNAL": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504, "invalid_request": 400, "failed_precondition": 400,
+    "out_of_range": 416, "parameter_unknown": 400, "authentication": 401, "payment_required": 402,
+    "permission_denied": 403, "not_found": 404, "quota_exceeded": 429, "missing_thought_signature": 400,
 }  # fmt: skip
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _NO_CREDIT_WORDS = re.compile(r"credit balance is too low|insufficient (?:balance|credits|funds)", re.IGNORECASE)

@@ -16,7 +16,7 @@ from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item
 from palaver.providers.registry import APIS, ApiRow
 
-_WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs."
+_WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages, Gemini or its Interactions, or the message objects of their SDKs."
 _TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
 
 _DEEPEST = 200
@@ -37,7 +37,7 @@ def messages_of(given: object, request: wire.Request | None) -> Iterator[tuple[M
     """Yield the messages that a caller appends, each with whether it is a provider's whole answer.
 
     Args:
-        given: A `Message`, a dict of any of the four dialects, an object of a provider's SDK, or several of them.
+        given: A `Message`, a dict of any dialect, an object of a provider's SDK, or several of them.
         request: The request of an answer, if known. Its tool names are mapped back.
 
     Raises:
@@ -194,7 +194,7 @@ def read_answer(answer: Item, request: wire.Request | None = None) -> Message:
     """Read an answer as a message, with its usage, ids and stop reason.
 
     Args:
-        answer: The answer as JSON, of OpenAI's Chat Completions or Responses, Anthropic's Messages or Gemini's generateContent.
+        answer: The answer as JSON, of OpenAI's Chat Completions or Responses, Anthropic's Messages, or Gemini's generateContent or Interactions.
         request: The request of the answer; its tool names are mapped back.
 
     Raises:
@@ -249,7 +249,7 @@ def dialect(name: object, items: Sequence[Item], tools: Sequence[Item], model: s
 
 _ROLES = {role: row.name for row in APIS.values() for role in row.signs.roles}
 _KEYS = {key: row.name for row in APIS.values() for key in row.signs.keys}
-_ITEMS = {kind: row.name for row in APIS.values() for kind in row.signs.items}
+_ITEMS = [(*sign.partition(".")[::2], row.name) for row in APIS.values() for sign in row.signs.items]
 _PARTS = {kind: row.name for row in APIS.values() for kind in row.signs.parts}
 _TOOLS = {key: row.name for row in APIS.values() for key in row.signs.tools}
 
@@ -267,8 +267,10 @@ def _signs(items: Sequence[Item], tools: Sequence[Item]) -> Iterator[tuple[str, 
 
 def _item_signs(item: Item) -> Iterator[str]:
     kind, role, content = item.get("type"), item.get("role"), item.get("content")
-    if isinstance(kind, str) and (kind in _ITEMS or kind.endswith("_call")) and "stop_reason" not in item:
-        yield _ITEMS.get(kind, "openai-responses")
+    if isinstance(kind, str) and "stop_reason" not in item:
+        yield from (api for known, key, api in _ITEMS if kind == known and (not key or key in item))
+        if kind.endswith("_call"):
+            yield "openai-responses"
     yield from (_KEYS[key] for key in item if key in _KEYS and item[key] is not None)
     if isinstance(role, str) and role in _ROLES:
         yield _ROLES[role]

@@ -30,7 +30,10 @@ class Adapter(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """What only the lists of one API have: roles, keys and types of items, types of parts of their content, and keys of tools."""
+    """What only the lists of one API have: roles, keys and types of items, types of parts of their content, and keys of tools.
+
+    Where two APIs have items of one type, the earlier names a key that its own have, such as `function_call.call_id`.
+    """
 
     roles: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -99,7 +102,7 @@ _ROWS = (
         answer=("object", "response"),
         signs=Signs(
             items=(
-                "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning",
+                "function_call.call_id", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning",
                 "item_reference", "compaction", "message",
             ),
             parts=("input_text", "output_text", "input_image", "input_file"),
@@ -121,6 +124,21 @@ _ROWS = (
         adapters=dict.fromkeys(("google", "gemini"), Adapter("gemini.client", "GoogleProvider")),
         answer=("candidates", ""),
         signs=Signs(roles=("model",), keys=("parts",), tools=("functionDeclarations", "function_declarations")),
+    ),
+    ApiRow(
+        name="gemini-interactions",
+        maker="google",
+        adapters={"google-interactions": Adapter("gemini_interactions.client", "GoogleInteractionsProvider")},
+        answer=("steps", ""),
+        signs=Signs(
+            items=(
+                "user_input", "model_output", "thought", "function_call", "function_result",
+                *(f"{name}_{half}" for half in ("call", "result") for name in (
+                    "google_search", "url_context", "code_execution", "google_maps", "mcp_server_tool", "retrieval", "processing",
+                )),
+                "file_search_result", "file_search_call.signature", "tool_search_result", "tool_search_call.signature",
+            ),
+        ),
     ),
 )  # fmt: skip
 

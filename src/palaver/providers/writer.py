@@ -96,7 +96,7 @@ class ListWriter:
             made = self._turns([*self._leading(view, stripped), *self._made(view, refused, stripped)])
             faults = self._faults(made)
             if not faults and made:
-                grew = bool(refused) or bool(self.dialect.model_role and not made[0].exchanges)
+                grew = bool(refused) or (made[0].own is None and not made[0].exchanges)
                 items = [written.item for written in made]
                 return Written(items, self._beside(view), (*changes, *self._unknown_fields(made)), grew)
             progress = False
@@ -244,11 +244,11 @@ class ListWriter:
 
     def _turns(self, made: Sequence[_Made]) -> list[_Made]:
         """Join neighbours of one role, and let the user begin, where the dialect wants it."""
-        if not self.dialect.model_role or not made:
-            return list(made)
         out: list[_Made] = []
-        if not self.dialect.opens(made[0].item):
+        if made and not self.dialect.opens(made[0].item):
             out.append(_Made(self.dialect.say(from_harness("notice", BEGINS_WITH_ASSISTANT)), None, ()))
+        if not self.dialect.model_role:
+            return [*out, *made]
         for piece in made:
             if out and self.dialect.by_model(out[-1].item) == self.dialect.by_model(piece.item):
                 last = out.pop()
@@ -277,7 +277,7 @@ class ListWriter:
                 yield Change(handle, "field", How.KEPT, f"OpenAI's interface does not have it: {fault.message}")
 
     def _violations(self, made: Sequence[_Made]) -> Iterator[tuple[int, Violation]]:
-        named = {"model": self.model or "any"} if self.dialect.name != "gemini" else {}
+        named = {"model": self.model or "any"} if "model" in self.profile.api.owned else {}
         body = {**named, **self.dialect.beside, self.dialect.items: [piece.item for piece in made]}
         history = bool(made) and self.dialect.by_model(made[-1].item)
         for fault in validate(body, self.profile, as_history=history):

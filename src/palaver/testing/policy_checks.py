@@ -17,14 +17,6 @@ from palaver.testing.logs import Log, assert_closed
 from palaver.tokens import FAMILIES, Budget, Counter
 from palaver.view import Exchange, Fold, Reason, Remove, Rewrite, View, checkpoint, fold, held
 
-MODELS = {
-    "openai-chat": "gpt-4o",
-    "openai-responses": "gpt-5.2",
-    "anthropic": "claude-opus-4-6",
-    "gemini": "gemini-3-pro",
-}
-"""A model for each profile whose validator every view must pass."""
-
 
 def _no_media(digest: str) -> bytes:
     raise NotFound(digest, what="blob")
@@ -163,9 +155,9 @@ def _check_omissions(after: View, before: View) -> None:
 def _check_requests(view: View, media: Callable[[str], bytes]) -> None:
     """Check that calls stay with their results, and that the strict validator of every profile accepts the request (law 1)."""
     assert_closed(view)
-    for name, model in MODELS.items():
-        profile = providers.profile(name, model)
-        request = wire.compile(view, profile, wire.Call(model=model), media)
+    for name, api in providers.APIS.items():
+        profile = api.profile()
+        request = wire.compile(view, profile, wire.Call(model=profile.model), media)
         faults = wire.validate(request.body, profile, as_history=request.history)
         assert not faults, f"{name}: {faults[0]}"
 

@@ -16,12 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from palaver.messages import ThinkingContent
 from palaver.wire.rules import decode
 from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
-"""What Gemini accepts as the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
+"""What Gemini accepts as the signature of a call or thought that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
 
 _MAKERS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"anthropic|claude"), "anthropic"),
@@ -65,6 +66,9 @@ def with_reasoning(
     """
     form = profile.reasoning.form
     for speech in script:
+        if form == "steps":
+            yield replace(speech, parts=tuple(_stepped(speech, profile, notes)))
+            continue
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
         why = _refused(speech, thoughts, profile, model, thinks=thinks)
@@ -182,6 +186,38 @@ def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str,
             yield replace(part, artefact={"thoughtSignature": sent} if sent else {})
         else:
             yield part
+
+
+def thought_step(part: ThinkingPart) -> dict[str, object]:
+    """Return a thought step of Gemini's Interactions as it is sent back, or an empty one where the recorded one is not signed."""
+    step = part.content.artefact
+    found = step.get("signature")
+    return dict(step) if step.get("type") == "thought" and isinstance(found, str) and found else {}
+
+
+def _stepped(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Part]:
+    """Return a turn with the thought steps that its maker signed, and a dummy at its beginning where it has calls and none of them.
+
+    A step of another model of the maker is accepted; an unsigned step is refused (googleapis/js-genai#1735), and so are calls without a step before them.
+    """
+    kept: list[Part] = []
+    for part in speech.parts:
+        ours = not isinstance(part, ThinkingPart) or _made_by(part, speech) == profile.reasoning.maker
+        if isinstance(part, ThinkingPart) and not (ours and thought_step(part)):
+            why = "not signed for this API" if ours else "another provider's"
+            notes.add(part.origin, "thinking", How.DROPPED, why)
+        else:
+            kept.append(part)
+    call = next((part for part in kept if isinstance(part, CallPart)), None)
+    if call and profile.reasoning.signed_calls and not any(isinstance(part, ThinkingPart) for part in kept):
+        notes.add(
+            call.origin, "thought signature", How.ADDED, "no thought of its maker is before the call, and one must be"
+        )
+        yield _DUMMY_STEP
+    yield from kept
+
+
+_DUMMY_STEP = ThinkingPart(ThinkingContent("", artefact={"type": "thought", "signature": DUMMY_SIGNATURE}))
 
 
 # --- blocks of the provider's own tools ----------------------------------------------------------------------------------

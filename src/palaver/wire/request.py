@@ -349,13 +349,11 @@ _OWN = "Parameters given with the call are not as the provider wants them: {}."
 
 # --- prefixes: how much of a request a provider's cache finds again in the next one -----------------------------------
 
-_HEADS = ("tools", "instructions", "system", "systemInstruction")
-
 
 def units(request: Request) -> tuple[bytes, ...]:
     """Return the canonical bytes of each unit of a request, in the order in which the provider reads them."""
-    mark, body = request.profile.cache.field, request.body
-    head = {field: body[field] for field in _HEADS if field in body}
+    mark, body, profile = request.profile.cache.field, request.body, request.profile
+    head = {field: body[field] for field in profile.api.owned - {profile.conversation, "model"} if field in body}
     return tuple(canonical_json(without(unit, mark)) for unit in (head, *_said(request)))
 
 

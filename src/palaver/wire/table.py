@@ -106,9 +106,9 @@ class Reasoning:
     """Reasoning that a model sent and accepts again.
 
     Attributes:
-        form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn,
-            or ``none`` where the API takes no reasoning back.
-        signed_calls: Whether the first call of every step in the current turn must have its signature.
+        form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn, ``steps`` of their own that
+            any model of the maker takes, or ``none`` where the API takes no reasoning back.
+        signed_calls: Whether the first call of every step in the current turn must have its signature, or with ``steps`` a signed one before it.
         manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
         bound: Whether the provider refuses or withholds thinking after anything before it changed.
@@ -116,7 +116,7 @@ class Reasoning:
         blocks: The kinds of blocks that the maker's own tools leave in answers and that go back unchanged.
     """
 
-    form: Literal["blocks", "items", "parts", "none"]
+    form: Literal["blocks", "items", "parts", "steps", "none"]
     signed_calls: bool = False
     manual: bool = True
     sampling: bool = True

@@ -6,7 +6,7 @@ The client lets a caller replace the body that it builds (`HttpOptions.extra_bod
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
@@ -24,12 +24,14 @@ except ImportError as error:
     raise MissingExtra("palaver.providers.gemini.client", "google", package="google-genai") from error
 
 
-_PLACEHOLDER = "."
+PLACEHOLDER = "."
 """Contents that the client requires and the body replaces."""
 
 
 class GoogleProvider(ClientProvider[genai.Client]):
     """Google's Gemini API."""
+
+    _row: ClassVar[str] = "gemini"
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class GoogleProvider(ClientProvider[genai.Client]):
             name: The name that errors and messages use.
             options: Options of `google.genai.Client`: `api_key`, `http_options` and so on. The client finds the others itself.
         """
-        super().__init__(name, "gemini", client)
+        super().__init__(name, self._row, client)
         self._options = options
 
     def _make(self) -> genai.Client:
@@ -70,9 +72,9 @@ class GoogleProvider(ClientProvider[genai.Client]):
         models = self._client().aio.models
         config = types.GenerateContentConfig(http_options=types.HttpOptions(extra_body=thaw(request.body)))
         if not streamed(request):
-            yield sdk_json(await models.generate_content(model=request.model, contents=_PLACEHOLDER, config=config))
+            yield sdk_json(await models.generate_content(model=request.model, contents=PLACEHOLDER, config=config))
             return
-        stream = await models.generate_content_stream(model=request.model, contents=_PLACEHOLDER, config=config)
+        stream = await models.generate_content_stream(model=request.model, contents=PLACEHOLDER, config=config)
         async for answer in stream:
             yield sdk_json(answer)
 

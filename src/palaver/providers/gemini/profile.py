@@ -88,11 +88,16 @@ _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
 
 
 def for_model(model: str) -> Profile:
-    """Return the profile for a model: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
+    """Return the profile for a model."""
+    return relaxed(PROFILE, model)
+
+
+def relaxed(profile: Profile, model: str) -> Profile:
+    """Return the profile of one of Google's APIs for a model: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
     if _GEMINI_TO_2.search(model):
-        calls = replace(PROFILE.calls, media=frozenset())
-        return replace(PROFILE, calls=calls, reasoning=replace(PROFILE.reasoning, signed_calls=False))
+        calls = replace(profile.calls, media=frozenset())
+        return replace(profile, calls=calls, reasoning=replace(profile.reasoning, signed_calls=False))
     if model:
-        tools, answers = replace(PROFILE.tools, mixed=True), replace(PROFILE.answers, beside_tools=True)
-        return replace(PROFILE, tools=tools, answers=answers)
-    return PROFILE
+        tools, answers = replace(profile.tools, mixed=True), replace(profile.answers, beside_tools=True)
+        return replace(profile, tools=tools, answers=answers)
+    return profile

@@ -1,0 +1,42 @@
+"""What Gemini's Interactions API accepts: the figures of generateContent, whose models it serves, in steps.
+
+What only this API has is cited by letter:
+
+* [I1] ai.google.dev/gemini-api/docs/interactions-overview and …/migrate-to-interactions.
+* [I2] The types of the ``google-genai`` package 3.6, `interactions`.
+* [I3] docs.cloud.google.com/gemini-enterprise-agent-platform/models/thinking/thought-signatures: thoughts of another Gemini model are accepted, and left out of
+  what the model reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from palaver.providers.gemini.profile import PROFILE as GEMINI
+from palaver.providers.gemini.profile import relaxed
+from palaver.providers.gemini_interactions.check import CHECKS, REQUEST, SERVED
+from palaver.providers.gemini_interactions.write import OWNED, head, provided, written
+from palaver.wire.table import API, Profile
+
+PROFILE = replace(
+    GEMINI,
+    name="gemini-interactions",
+    api=API(owned=OWNED, head=head, written=written, provided=provided, shape=REQUEST, checks=CHECKS),
+    conversation="input",
+    pieces="",
+    provided={
+        "web_search": {"type": "google_search"},
+        "web_fetch": {"type": "url_context"},
+        "code_execution": {"type": "code_execution"},
+        "computer_use": {"type": "computer_use", "environment": "browser"},
+    },
+    # results find their call by id
+    calls=replace(GEMINI.calls, unique="request"),
+    answers=replace(GEMINI.answers, fields=("response_format", "response_mime_type")),
+    reasoning=replace(GEMINI.reasoning, form="steps", blocks=SERVED | {"model_output"}),
+)
+
+
+def for_model(model: str) -> Profile:
+    """Return the profile for a model."""
+    return relaxed(PROFILE, model)
