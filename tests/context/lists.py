@@ -1,4 +1,4 @@
-"""Lists of messages in each of the four dialects, and the requests that hold them."""
+"""Lists of messages in each dialect, and the requests that hold them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from palaver.context.fit import Fit
-from palaver.providers import profile
-from palaver.testing.policy_checks import MODELS
+from palaver.providers import APIS, profile
 from palaver.wire import validate
 
 PAGE = "\n".join(f"line {number} of some output" for number in range(200))
@@ -74,20 +73,47 @@ def gemini(turns: int, page: str = PAGE) -> list[Item]:
     return [*found, {"role": "model", "parts": [{"text": "done"}]}, {"role": "user", "parts": [{"text": "ask last"}]}]
 
 
+def steps(turns: int, page: str = PAGE) -> list[Item]:
+    """Return a session of Gemini's Interactions: signed thoughts, two calls at once, results, words."""
+    found: list[Item] = [{"type": "user_input", "content": [{"type": "text", "text": "ask first"}]}]
+    for number in range(turns):
+        ids = (f"c{number}", f"d{number}")
+        found += [
+            {"type": "thought", "signature": "c2ln", "summary": [{"type": "text", "text": "hm"}]},
+            *({"type": "function_call", "id": each, "name": "sh", "arguments": {"cmd": "ls"}} for each in ids),
+            *(
+                {"type": "function_result", "call_id": each, "name": "sh", "result": f"{number}: {page}"}
+                for each in ids
+            ),
+            {"type": "model_output", "content": [{"type": "text", "text": f"done {number}"}]},
+            {"type": "user_input", "content": [{"type": "text", "text": f"ask {number}"}]},
+        ]
+    return [*found, {"type": "user_input", "content": [{"type": "text", "text": "ask last"}]}]
+
+
 LISTS: Mapping[str, Callable[..., list[Item]]] = {
     "openai-chat": chat,
     "openai-responses": responses,
     "anthropic": claude,
     "gemini": gemini,
+    "gemini-interactions": steps,
 }
 
-KEYS = {"openai-chat": "messages", "openai-responses": "input", "anthropic": "messages", "gemini": "contents"}
+MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-6",
+    "gemini": "gemini-3-pro",
+    "gemini-interactions": "gemini-3.6-flash",
+}
+KEYS = {name: profile(name).conversation for name in MODELS}
 
 TOOLS: Mapping[str, Item] = {
     "openai-chat": {"type": "function", "function": {"name": "sh", "description": "run", "parameters": SCHEMA}},
     "openai-responses": {"type": "function", "name": "sh", "description": "run", "parameters": SCHEMA, "strict": False},
     "anthropic": {"name": "sh", "description": "run", "input_schema": SCHEMA},
     "gemini": {"functionDeclarations": [{"name": "sh", "description": "run", "parameters": SCHEMA}]},
+    "gemini-interactions": {"type": "function", "name": "sh", "description": "run", "parameters": SCHEMA},
 }
 
 
@@ -99,7 +125,7 @@ def body(name: str, fitted: Fit) -> Item:
     if name == "anthropic":
         found["max_tokens"] = 100
     if fitted.system:
-        key = {"anthropic": "system", "gemini": "systemInstruction"}.get(name, "instructions")
+        key = APIS[name].dialect.system
         found[key] = {"parts": [{"text": fitted.system}]} if name == "gemini" else fitted.system
     return found
 
@@ -107,6 +133,6 @@ def body(name: str, fitted: Fit) -> Item:
 def faults(name: str, fitted: Fit, model: str = "") -> list[str]:
     """Return what the provider would refuse in a list; one that ends on the model's words is a history."""
     last = fitted.messages[-1]
-    said = last.get("role") in {"assistant", "model"} or str(last.get("type", "")).endswith(("_call", "reasoning"))
+    said = APIS[name].dialect.by_model(last)
     found = validate(body(name, fitted), profile(name, model or MODELS[name]), as_history=said)
     return [str(fault) for fault in found]

@@ -11,8 +11,7 @@ from palaver.context import POLICIES
 from palaver.context.fit import Fit, fit
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.messages import ImageContent, Message, Speaker, ToolResultContent, UserMessage
-from palaver.testing.policy_checks import MODELS
-from tests.context.lists import LISTS, PAGE, PNG, TOOLS, chat, claude, faults
+from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, faults
 from tests.context.pencil import Manager
 
 CUTTING = sorted(set(POLICIES) - {"full"})

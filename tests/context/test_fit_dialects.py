@@ -17,10 +17,9 @@ from palaver.context import POLICIES
 from palaver.context.fit import Fit, fit
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
 from palaver.providers import profile
-from palaver.testing.policy_checks import MODELS
 from palaver.tokens import Budget
 from palaver.wire import Breach, validate
-from tests.context.lists import LISTS, PAGE, PNG, TOOLS, Item, faults, responses
+from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, Item, faults, responses
 from tests.wire.vendor_types import hold_to_types
 
 NAMES = sorted(LISTS)
@@ -139,18 +138,18 @@ def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:  # noqa: ANN401 - a
     return made
 
 
-def test_any_odd_value_gives_a_valid_list_or_a_typed_error() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_any_odd_value_gives_a_valid_list_or_a_typed_error(name: str) -> None:
     """Each value of a list replaced by None, an empty list, a number and so on: never a bare TypeError, never a null that a provider refuses."""
-    for name in NAMES:
-        for path in paths(SMALL[name]):
-            for odd in ODD:
-                messages = put(SMALL[name], path, odd)
-                try:
-                    fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
-                except InvalidInput:
-                    continue
-                assert faults(name, fitted) == [], (path, odd)
-                assert '"id": null' not in json.dumps(fitted.messages), (path, odd)
+    for path in paths(SMALL[name]):
+        for odd in ODD:
+            messages = put(SMALL[name], path, odd)
+            try:
+                fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
+            except InvalidInput:
+                continue
+            assert faults(name, fitted) == [], (path, odd)
+            assert '"id": null' not in json.dumps(fitted.messages), (path, odd)
 
 
 def test_arguments_are_a_json_object_as_text() -> None:
@@ -206,6 +205,13 @@ ODDITIES: dict[str, list[Item]] = {
         {**USER, "parts": [{"inlineData": {"mimeType": "image/png", "data": PNG}}]},
         {"role": "model", "parts": [{"text": "hm", "thought": True, "thoughtSignature": "c2ln"}, {"text": "so"}]},
         {"role": "model", "parts": [{"executableCode": {"language": "PYTHON", "code": "1"}}]},
+    ],
+    "gemini-interactions": [
+        {"type": "user_input", "content": [{"type": "image", "mime_type": "image/png", "data": PNG}]},
+        {"type": "google_search_call", "id": "gs_1", "arguments": {"queries": ["q"]}, "signature": "c2ln"},
+        {"type": "novelty", "new": 1},
+        {"type": "thought", "signature": ""},
+        {"type": "model_output", "content": [{"type": "text", "text": "so"}]},
     ],
 }
 

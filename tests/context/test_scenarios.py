@@ -13,9 +13,10 @@ from palaver.messages import (
     canonical_json,
 )
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
-from palaver.testing.policy_checks import MODELS, check_policy, commit
+from palaver.testing.policy_checks import check_policy, commit
 from palaver.tokens import Budget
 from palaver.view import View
+from tests.context.lists import MODELS
 from tests.context.logged import composed_from, text_of, view_of
 from tests.context.pencil import Characters, Manager, did
 

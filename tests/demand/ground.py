@@ -32,6 +32,7 @@ MODELS: Mapping[str, str] = {
     "openai-responses": "gpt-5.2",
     "anthropic": "claude-opus-4-6",
     "gemini": "gemini-3-pro",
+    "gemini-interactions": "gemini-3.6-flash",
 }
 """A model of today for each profile."""
 

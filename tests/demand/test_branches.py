@@ -167,7 +167,7 @@ def _step(dialog: Dialog, what: str, number: int) -> None:
 
 def _units(name: str, request: Request) -> list[bytes]:
     """Return the content of a request, to the byte, unit by unit; where the user's turn is one message, its blocks are units."""
-    key = {"openai-responses": "input", "gemini": "contents"}.get(name, "messages")
+    key = profile(name).conversation
     inner = {"anthropic": "content", "gemini": "parts"}.get(name)
     units = list(thaw(request.body)[key])
     if inner:

@@ -20,10 +20,11 @@ from palaver import (
     UserMessage,
 )
 from palaver.log import Handle
+from palaver.providers import APIS
 from tests.demand.ground import MODELS, answers, asks, bodies, valid
 from tests.wire.pictures import png
 
-ORDER = ("openai-responses", "anthropic", "gemini", "openai-chat")
+ORDER = ("openai-responses", "anthropic", "gemini", "gemini-interactions", "openai-chat")
 ARTEFACT = re.compile(r'"(?:signature|encrypted_content|thoughtSignature)":\s*"([^"]+)"')
 DUMMY = "skip_thought_signature_validator"
 
@@ -50,9 +51,12 @@ def _native(name: str, number: int, kind: str) -> tuple[AssistantMessage, str]:
         ),
         "anthropic": ThinkingContent(content="Hm.", signature=seal, provider="anthropic"),
         "gemini": ThinkingContent(content="Hm.", provider="google", artefact={"thoughtSignature": seal}),
+        "gemini-interactions": ThinkingContent(
+            "Hm.", provider="google", artefact={"type": "thought", "signature": seal}
+        ),
     }
     thought = (thoughts[name],) if name in thoughts else ()
-    provider = {"gemini": "google", "anthropic": "anthropic"}.get(name, "openai")
+    provider = APIS[name].maker
     said = AssistantMessage(
         contents=(*thought, TextContent(content=f"answer {number}"), *call),
         model=MODELS[name],
@@ -104,5 +108,6 @@ def _seal_at(dialog: Dialog, handle: Handle) -> str:
     thought = dialog.recall(handle)
     assert isinstance(thought, ThinkingContent)
     return str(
-        thought.artefact.get("encrypted_content") or thought.artefact.get("thoughtSignature") or thought.signature
+        next(filter(None, map(thought.artefact.get, ("encrypted_content", "thoughtSignature", "signature"))), "")
+        or thought.signature
     )

@@ -120,6 +120,7 @@ _MODELS = {
     "openai-responses": "gpt-5",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
+    "gemini-interactions": "gemini-2.5-pro",
 }
 
 

@@ -124,6 +124,7 @@ VOCABULARIES = {
     "litellm for anthropic": (10, 0, '{"prompt_tokens": 100, "completion_tokens": 30, "total_tokens": 130, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60, "cache_creation_tokens": 10}}'),
     "gemini": (0, 20, '{"promptTokenCount": 90, "toolUsePromptTokenCount": 10, "candidatesTokenCount": 10, "thoughtsTokenCount": 20, "cachedContentTokenCount": 60, "totalTokenCount": 130}'),
     "gemini in Python": (0, 20, '{"prompt_token_count": 100, "candidates_token_count": 10, "thoughts_token_count": 20, "cached_content_token_count": 60, "total_token_count": 130}'),
+    "gemini interactions": (0, 20, '{"total_input_tokens": 90, "total_tool_use_tokens": 10, "total_output_tokens": 10, "total_thought_tokens": 20, "total_cached_tokens": 60, "total_tokens": 130}'),
     "gemini command line": (0, 20, '{"input": 100, "output": 10, "cached": 60, "thoughts": 20, "tool": 0, "total": 130}'),
     "pi": (10, 0, '{"input": 30, "output": 30, "cacheRead": 60, "cacheWrite": 10, "totalTokens": 130}'),
     "inspect": (10, 20, '{"input_tokens": 30, "output_tokens": 30, "total_tokens": 130, "input_tokens_cache_read": 60, "input_tokens_cache_write": 10, "reasoning_tokens": 20}'),

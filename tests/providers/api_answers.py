@@ -1,5 +1,6 @@
 """Answers of each API as its server sends them: whole, or as a stream cut anywhere."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
@@ -211,15 +212,67 @@ def gemini_stream(said: Json, cut: Cut) -> Iterator[Json]:
     yield own | {"candidates": [{"content": {}, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}
 
 
+# --- Gemini's Interactions -----------------------------------------------------------------------------------------------
+
+
+def interactions_whole(said: Json) -> Json:
+    """Return an interaction; its arguments are always an object."""
+    read, cached, written = said["usage"]
+    usage = {"total_input_tokens": read + cached, "total_cached_tokens": cached, "total_output_tokens": written}
+    own = {"id": "v1_1", "model": "m-2026", "status": "requires_action" if said["calls"] else "completed"}
+    return own | {"steps": list(_steps(said)), "usage": usage}
+
+
+def _steps(said: Json) -> Iterator[Json]:
+    if said["thought"]:
+        summary = [{"type": "text", "text": text} for text in (said["thought"], "And more.")]
+        yield {"type": "thought", "signature": "c2lnbmVk", "summary": summary}
+    if said["text"]:
+        yield {"type": "model_output", "content": [{"type": "text", "text": said["text"]}]}
+    for number, call in enumerate(said["calls"]):
+        yield {"type": "function_call", "id": call["id"], "name": call["name"], "arguments": {"n": number}}
+
+
+def interactions_stream(said: Json, cut: Cut) -> Iterator[Json]:
+    """Yield its events. The end of a step may be missing, and the usage comes with the end."""
+    whole = interactions_whole(said)
+    head = {key: whole[key] for key in ("id", "model")}
+    yield {"event_type": "interaction.created", "interaction": head | {"status": "in_progress"}}
+    yield {"event_type": "interaction.status_update", "interaction_id": "v1_1", "status": "in_progress"}
+    for index, step in enumerate(whole["steps"]):
+        kind = step["type"]
+        begun = step | {"arguments": {}} if kind == "function_call" else {"type": kind}
+        yield {"event_type": "step.start", "index": index, "step": begun}
+        for delta in _step_deltas(step, cut):
+            yield {"event_type": "step.delta", "index": index, "delta": delta}
+        if kind != "thought":
+            yield {"event_type": "step.stop", "index": index}
+    end = {key: value for key, value in whole.items() if key != "steps"}
+    yield {"event_type": "interaction.completed", "interaction": end}
+
+
+def _step_deltas(step: Json, cut: Cut) -> Iterator[Json]:
+    if step["type"] == "thought":
+        yield from ({"type": "thought_summary", "content": content} for content in step["summary"])
+        yield {"type": "thought_signature", "signature": step["signature"]}
+    elif step["type"] == "model_output":
+        yield from ({"type": "text", "text": piece} for piece in cut(step["content"][0]["text"]))
+    else:
+        written = json.dumps(step["arguments"], separators=(",", ":"))
+        yield from ({"type": "arguments_delta", "arguments": piece} for piece in cut(written))
+
+
 WHOLES: Mapping[str, Callable[[Json], Json]] = {
     "openai-chat": chat_whole,
     "openai-responses": responses_whole,
     "anthropic": anthropic_whole,
     "gemini": gemini_whole,
+    "gemini-interactions": interactions_whole,
 }
 STREAMS: Mapping[str, Callable[[Json, Cut], Iterator[Json]]] = {
     "openai-chat": chat_stream,
     "openai-responses": responses_stream,
     "anthropic": anthropic_stream,
     "gemini": gemini_stream,
+    "gemini-interactions": interactions_stream,
 }

@@ -24,10 +24,12 @@ from palaver.messages import (
     decode,
     encode,
 )
+from palaver.providers import APIS as ROWS
 from palaver.providers import End, Event, TextDelta, collect, profile
 from palaver.providers.anthropic.read import AnthropicAnswer
 from palaver.providers.client import ClientProvider, transport_error
 from palaver.providers.gemini.read import GeminiAnswer
+from palaver.providers.gemini_interactions.read import InteractionAnswer
 from palaver.providers.openai_chat.read import ChatAnswer
 from palaver.providers.openai_responses.read import ResponsesAnswer
 from palaver.providers.reader import AnswerReader
@@ -44,8 +46,9 @@ READERS: Mapping[str, type[AnswerReader]] = {
     "openai-responses": ResponsesAnswer,
     "anthropic": AnthropicAnswer,
     "gemini": GeminiAnswer,
+    "gemini-interactions": InteractionAnswer,
 }
-MAKERS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "google"}
+MAKERS = {name: row.maker for name, row in ROWS.items()}
 APIS = pytest.mark.parametrize("api", READERS)
 HALF: dict[str, Any] = {"thought": None, "text": "Half", "calls": [], "usage": (1, 2, 3)}
 
@@ -114,17 +117,34 @@ def test_answer_is_sent_back_as_it_came(api: str, answer: Json) -> None:
         assert {"anthropic": "cmVkYWN0ZWQ=", "openai-responses": "c2VjcmV0"}[api] in sent
     if api == "gemini" and answer["calls"]:
         assert "c2lnbmVkIHRvbw==" in sent
+    if api == "gemini-interactions" and answer["thought"]:
+        assert "c2lnbmVk" in sent
 
 
 KEYS = (
-    "choices delta message content tool_calls function index type item output response content_block parts candidates"
+    "choices delta message content tool_calls function index type item output response content_block parts candidates steps step"
+    " summary interaction event_type status errors"
 )
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 KEY = st.sampled_from([*KEYS.split(), "text", "usage", "error", "functionCall", "arguments", "input", "id"])
 ODD = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEY, inner, max_size=4), max_leaves=12
 )
-HEADS = st.sampled_from(["choices", "type", "response", "delta", "candidates", "item", "index"])
+HEADS = st.sampled_from(
+    [
+        "choices",
+        "type",
+        "response",
+        "delta",
+        "candidates",
+        "item",
+        "index",
+        "steps",
+        "step",
+        "interaction",
+        "event_type",
+    ]
+)
 
 
 @given(st.sampled_from(tuple(READERS)), st.lists(st.dictionaries(HEADS, ODD), max_size=3))
@@ -297,6 +317,12 @@ def test_failure_inside_an_answer() -> None:
         ("openai-responses", {"type": "error", "error": TOO_LONG}, "overflow"),
         ("anthropic", {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, "down"),
         ("gemini", {"error": {"code": 503, "status": "UNAVAILABLE", "message": "busy"}}, "down"),
+        (
+            "gemini-interactions",
+            {"event_type": "error", "error": {"code": "rate_limit_exceeded", "message": "slow"}},
+            "rate",
+        ),
+        ("gemini-interactions", {"event_type": "interaction.completed", "interaction": {"status": "failed"}}, "down"),
     ]
     for api, data, kind in cases:
         reading = reader(api)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from anthropic.types import Message as AnthropicMessage
+from google.genai.interactions import Interaction
 from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
@@ -98,11 +99,24 @@ GEMINI: Mapping[str, Any] = {
     ],
     "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10},
 }
+INTERACTION: Mapping[str, Any] = {
+    "id": "v1_1",
+    "model": "gemini-3.6-flash",
+    "status": "requires_action",
+    "steps": [
+        {"type": "thought", "signature": "+/+/"},
+        {"type": "model_output", "content": [{"type": "text", "text": "I look."}]},
+        {"type": "function_call", "id": "c1", "name": "look", "arguments": {"at": 1}},
+        {"type": "novelty", "new": [1]},
+    ],
+    "usage": {"total_input_tokens": 7, "total_output_tokens": 3, "total_tokens": 10},
+}
 ANSWERS: Mapping[str, tuple[Mapping[str, Any], Any]] = {
     "openai-chat": (CHAT, ChatCompletion),
     "openai-responses": (RESPONSES, Response),
     "anthropic": (ANTHROPIC, AnthropicMessage),
     "gemini": (GEMINI, GenerateContentResponse),
+    "gemini-interactions": (INTERACTION, Interaction),
 }
 
 

@@ -27,6 +27,7 @@ MODELS = {
     "openai-responses": "gpt-5.2",
     "anthropic": "claude-opus-4-6",
     "gemini": "gemini-3-pro",
+    "gemini-interactions": "gemini-3.6-flash",
 }
 POLICIES = (None, "palaver", "claude-code", "opencode")
 

@@ -11,6 +11,7 @@ from palaver import Message, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import Header, Label, Place
+from palaver.providers import APIS
 from palaver.session import Dialog, DialogTreeNode, tree_from_dicts
 from palaver.store import MemoryStore
 from palaver.view import Reason, fold
@@ -82,7 +83,7 @@ def test_window_that_keeps_a_result_alone_says_so(first_k: int) -> None:
         assert (gone.reason, gone.handle) == (Reason.PARTED, call)
         assert dialog.recall(gone.place) == calls[1]
         assert "disk c2" in str(dialog.view().messages)
-        for api in ("openai", "openai-responses", "anthropic", "gemini"):
+        for api in APIS:
             (changed,) = dialog.request(api, "gpt-5", then="Go on.").report.about(result)
             assert "its call is not there" in str(changed)
     child.put_text("Go on. " + "word " * 500)

@@ -10,11 +10,14 @@ from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import ToolSpec
 from palaver.messages import thaw
 from palaver.prompts import Format
+from palaver.providers import profile
 from palaver.wire import Request
 from tests.wire.scenes import BASH, MODELS, Scene, at
 from tests.wire.vendor_types import hold_to_types
 
 NAMES = tuple(MODELS)
+WRONG = {"anthropic": "top_k", "gemini": "safetySettings", "gemini-interactions": "generation_config"}
+"""A parameter of each API that may not be a text."""
 
 
 def asked(name: str, *tools: ToolSpec, model: str = "", **fields: Any) -> Request:  # noqa: ANN401 - fields of a call
@@ -40,19 +43,19 @@ def report(name: str, *tools: ToolSpec, **fields: Any) -> list[str]:  # noqa: AN
 
 
 def test_limit_and_temperature_in_each_providers_words() -> None:
-    """Three fields of the call, in the words of four providers; Gemini streams at another address."""
-    config = {"generationConfig": {"maxOutputTokens": 500, "temperature": 0.5}}
+    """Three fields of the call, in the words of each API; generateContent streams at another address."""
     limits: tuple[dict[str, Any], ...] = (
         {"max_completion_tokens": 500},
         {"max_output_tokens": 500},
         {"max_tokens": 500},
-        config,
+        {"generationConfig": {"maxOutputTokens": 500, "temperature": 0.5}},
+        {"generation_config": {"max_output_tokens": 500, "temperature": 0.5}},
     )
     for name, limit in zip(NAMES, limits, strict=True):
         sent = body(name, max_tokens=500, temperature=0.5, stream=True)
         assert limit.items() <= sent.items()
         assert ("stream" in sent) is (name != "gemini")
-        assert name == "gemini" or sent["temperature"] == 0.5
+        assert name.startswith("gemini") or sent["temperature"] == 0.5
 
 
 def test_parameters_go_out_unchanged_and_win() -> None:
@@ -68,10 +71,10 @@ def test_unknown_parameter_passes_and_a_wrong_one_is_named() -> None:
     """Compatible servers have fields of their own; a fault of the caller's is not reported as a defect of palaver."""
     for name in NAMES:
         assert body(name, parameters={"server_option": 5})["server_option"] == 5
-        wrong = {"anthropic": "top_k", "gemini": "safetySettings"}.get(name, "top_p")
+        wrong = WRONG.get(name, "top_p")
         with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {wrong}"):
             asked(name, parameters={wrong: "many"})
-        taken = {"openai-responses": "input", "gemini": "contents"}.get(name, "messages")
+        taken = profile(name).conversation
         with pytest.raises(InvalidInput, match=taken):
             asked(name, parameters={taken: []})
 
@@ -84,7 +87,7 @@ def test_tool_choice_in_each_providers_words() -> None:
     for name in NAMES:
         for choice in ("auto", "none", "required", "bash"):
             sent = body(name, BASH, tool_choice=choice)
-            said = json.dumps(sent.get("tool_choice") or sent["toolConfig"])
+            said = json.dumps(sent.get("tool_choice") or sent.get("toolConfig") or sent["generation_config"])
             assert {"required": "any", "bash": "bash"}.get(choice, choice) in said.lower().replace("required", "any")
         assert [change.what for change in asked(name, BASH, tool_choice="nothing").report] == ["parameter"]
 
@@ -151,6 +154,9 @@ def test_the_schema_is_really_sent() -> None:
     gemini = body("gemini", format=BIRD)["generationConfig"]
     assert gemini["responseMimeType"] == "application/json"
     assert gemini["responseJsonSchema"]["properties"]["count"]["minimum"] == 1
+    steps = body("gemini-interactions", format=BIRD)["response_format"]
+    assert (steps["type"], steps["mime_type"]) == ("text", "application/json")
+    assert steps["schema"] == gemini["responseJsonSchema"]
     told = Format(Bird, "sighting", description="What was seen.")
     assert body("openai-chat", format=told)["response_format"]["json_schema"]["description"] == "What was seen."
     for name in NAMES:  # a model writes members in the order of the schema
@@ -175,6 +181,7 @@ def test_schema_without_a_field_is_asked_for_in_words() -> None:
         ("anthropic", "claude-opus-4-6", OPEN, (), "members of any name"),
         ("anthropic", "claude-3-haiku", BIRD, (), "this model takes no schema"),
         ("gemini", "gemini-2.5-flash", BIRD, (BASH,), "takes none while tools are declared"),
+        ("gemini-interactions", "gemini-2.5-flash", BIRD, (BASH,), "takes none while tools are declared"),
         ("openai-chat", "gpt-4-turbo", BIRD, (), "this model takes no schema"),
     ]
     for name, model, made, tools, why in cases:
@@ -212,6 +219,12 @@ def test_provider_tools_in_each_providers_words() -> None:
         ("anthropic", {"web_search": newer}, newer | {"name": "web_search"}),
         ("gemini", {"url_context": True}, {"urlContext": {}}),
         ("gemini", {"computer_use": {}}, {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}}),
+        (
+            "gemini-interactions",
+            {"web_search": {"search_types": ["web_search"]}},
+            {"type": "google_search", "search_types": ["web_search"]},
+        ),
+        ("gemini-interactions", {"computer_use": True}, {"type": "computer_use", "environment": "browser"}),
     ]
     for name, wanted, sent in cases:
         assert body(name, provider_tools=wanted, cache=False)["tools"] == [sent]
@@ -223,6 +236,7 @@ def test_missing_provider_tool_is_reported() -> None:
         ("openai-chat", "gpt-4o", (), "web_search", "this model has no such tool"),
         ("openai-responses", "", (), "web_serach", "no such tool; it has web_search"),
         ("gemini", "gemini-2.5-flash", (BASH,), "web_search", "only without tools of your own"),
+        ("gemini-interactions", "gemini-2.5-flash", (BASH,), "web_search", "only without tools of your own"),
         ("anthropic", "", (ToolSpec(name="web_search"),), "web_search", "a tool of your own has its name"),
     ]
     for name, model, tools, wanted, why in cases:

@@ -13,6 +13,9 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_conten
 ENCRYPTED = ThinkingContent(provider="openai", artefact=REASONING)
 
 
+STEPS = ("google", "gemini-3.6-flash")
+
+
 def test_signature_is_sent_before_the_call() -> None:
     """A34, R241: Anthropic gets its thinking back whole, before the call it led to; others do not get it, and the report says so."""
     scene = Scene(tools=[BASH]).user("go").model_says(SIGNED, "Looking.", call(), results=["a.py"], by=CLAUDE)
@@ -100,6 +103,62 @@ def test_gemini_gets_its_signatures_and_a_dummy_for_others() -> None:
     assert [change.what for change in other.report] == ["thought signature"]
 
 
+def step(words: str, signature: str = "c2ln") -> ThinkingContent:
+    """Make a thought of the Interactions API."""
+    summary = [{"type": "text", "text": words}]
+    return ThinkingContent(
+        words, provider="google", artefact={"type": "thought", "signature": signature, "summary": summary}
+    )
+
+
+def test_thought_steps_go_back_verbatim() -> None:
+    """Hazard 59 («Interactions: thought step dropped»): each goes back whole and in its order, also to another model of the maker."""
+    scene = (
+        Scene(tools=[BASH])
+        .user("go")
+        .model_says(step("First."), "I look.", step("Then."), call("a"), call("b"), results=["x", "y"], by=STEPS)
+    )
+    for model in (STEPS[1], "gemini-4-argon"):
+        request = scene.request("gemini-interactions", model=model)
+        said = thaw(request.body)["input"][1:]
+        assert [each["type"] for each in said] == [
+            "thought",
+            "model_output",
+            "thought",
+            *["function_call"] * 2,
+            *["function_result"] * 2,
+        ]
+        assert [said[0], said[2]] == [dict(step(words).artefact) for words in ("First.", "Then.")]
+        assert not request.report.changes
+
+
+def test_calls_without_a_thought_get_a_placeholder_step() -> None:
+    """Hazard 50 in steps: the calls of another model, or of another of the maker's APIs, follow the thought that Google names; earlier Gemini models want none."""
+    own = ToolCallContent(id="a", name="bash", args={}, artefact={"thoughtSignature": "AAAA"})
+    for said, by in (
+        ((call("a"),), CODEX),
+        ((own,), GEMINI),
+        ((SIGNED, call("a")), CLAUDE),
+        ((step("Hm.", ""), call("a")), STEPS),
+    ):
+        scene = Scene(tools=[BASH]).user("go").model_says(*said, call("b"), results=["x", "y"], by=by)
+        request = scene.request("gemini-interactions")
+        steps = thaw(request.body)["input"]
+        assert steps[1] == {"type": "thought", "signature": "skip_thought_signature_validator"}
+        assert [each["type"] for each in steps[2:4]] == ["function_call"] * 2
+        lost = [change.how for change in request.report if change.what == "thinking"]
+        assert lost == [How.DROPPED] * (len(said) - 1)
+        older = thaw(scene.request("gemini-interactions", model="gemini-2.5-flash").body)["input"]
+        assert [each["type"] for each in older[1:3]] == ["function_call"] * 2
+
+
+def test_a_shortened_thought_goes_back_whole_or_not() -> None:
+    """Hazard 54 («Gemini thought text shortened, signature kept»): no step has a signature over other words than its own."""
+    short = ThinkingContent("Fir…", provider="google", artefact=step("First.").artefact)
+    request = Scene().user("go").model_says(short, "Done.", by=STEPS).user("and?").request("gemini-interactions")
+    assert thaw(request.body)["input"][1] == dict(step("First.").artefact)
+
+
 # --- blocks of the provider's own tools ----------------------------------------------------------------------------------
 
 
@@ -123,6 +182,12 @@ OF_GPT = (
     WORDS,
 )
 
+OF_STEPS = (
+    block("google_search_call", id="gs_1", arguments={"queries": ["x"]}, signature="c2ln"),
+    block("google_search_result", call_id="gs_1", result=[], signature="c2ln"),
+    WORDS,
+)
+
 
 def test_blocks_of_provider_tools_go_back() -> None:
     """They go back to their provider as they came, in their order; the report is empty."""
@@ -130,6 +195,13 @@ def test_blocks_of_provider_tools_go_back() -> None:
         ("anthropic", OF_CLAUDE, CLAUDE, SEARCH, ["server_tool_use", "web_search_tool_result", "text"]),
         ("openai-responses", OF_GPT, CODEX, SEARCH, ["reasoning", "web_search_call", "message"]),
         ("gemini", OF_GEMINI, GEMINI, {"code_execution": True}, ["executableCode", "codeExecutionResult", "text"]),
+        (
+            "gemini-interactions",
+            OF_STEPS,
+            STEPS,
+            SEARCH,
+            ["google_search_call", "google_search_result", "model_output"],
+        ),
     ]
     for name, blocks, by, tools, sent in cases:
         request = (
@@ -154,6 +226,8 @@ def test_blocks_that_cannot_go_back_are_reported() -> None:
         ((ASKED, block("web_search_tool_result", tool_use_id="srv_1"), WORDS), CLAUDE, "anthropic", SEARCH, 2),
         (OF_GPT, CODEX, "openai-responses", {}, 2),
         (OF_GEMINI, GEMINI, "gemini", {}, 2),
+        (OF_STEPS, STEPS, "gemini", SEARCH, 2),
+        (OF_GEMINI, GEMINI, "gemini-interactions", {"code_execution": True}, 2),
     ]
     for blocks, by, to, tools, gone in cases:
         request = Scene().user("?").model_says(*blocks, by=by).user("And?").request(to, provider_tools=tools)

@@ -137,6 +137,8 @@ def _sent_arguments(name: str, body: Mapping[str, Any]) -> object:
         return json.loads(body["input"][1]["arguments"])
     if name == "anthropic":
         return body["messages"][1]["content"][0]["input"]
+    if name == "gemini-interactions":
+        return body["input"][2]["arguments"]
     return body["contents"][1]["parts"][0]["functionCall"]["args"]
 
 
@@ -149,7 +151,10 @@ def test_deep_arguments_can_be_sent() -> None:
         scene = (
             Scene(tools=[BASH]).user("go").model_says(ToolCallContent(id="a", name="bash", args=deep), results=["x"])
         )
-        assert scene.request(name).data.count(b'"a' if name in {"anthropic", "gemini"} else b"a") > 90
+        assert (
+            scene.request(name).data.count(b'"a' if name in {"anthropic", "gemini", "gemini-interactions"} else b"a")
+            > 90
+        )
 
 
 def test_arguments_keep_the_models_order() -> None:
@@ -180,7 +185,10 @@ def test_images_in_each_providers_words() -> None:
     assert (sources[0]["media_type"], sources[1]["type"]) == ("image/gif", "url")
 
 
-@pytest.mark.parametrize(("name", "model"), [("anthropic", "claude-opus-4-6"), ("gemini", MODELS["gemini"])])
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("anthropic", "claude-opus-4-6"), ("gemini", MODELS["gemini"]), ("gemini-interactions", "gemini-4-argon")],
+)
 def test_request_ends_where_its_model_can_answer(name: str, model: str) -> None:
     """A dialog that ends on the assistant's words is no request for a model that does not continue them; with the next words it is one."""
     dialog = Dialog()

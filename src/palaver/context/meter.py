@@ -264,7 +264,7 @@ class Meter(Measure):
 class Bytes(Measure):
     """Measures in bytes of the request's body: compact UTF-8 JSON with media in base64. Never too few, whichever provider it is for.
 
-    The overheads are the most that any of the four profiles writes, its own ids and cache marks included (tests/context/test_scenarios.py
+    The overheads are the most that any profile writes, its own ids and cache marks included (tests/context/test_scenarios.py
     compares them with compiled requests).
     """
 

@@ -20,7 +20,7 @@ from palaver.tools import Toolbox
 
 
 def tools_of(tools: Iterable[Any]) -> tuple[ToolSpec, ...]:
-    """Read the tools of a request: schemas of any of the four dialects, and functions.
+    """Read the tools of a request: schemas of any dialect, and functions.
 
     Raises:
         InvalidInput: A value is neither, or two have the same name.

@@ -189,10 +189,19 @@ def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str,
 
 
 def thought_step(part: ThinkingPart) -> dict[str, object]:
-    """Return a thought step of Gemini's Interactions as it is sent back, or an empty one where the recorded one is not signed."""
-    step = part.content.artefact
-    found = step.get("signature")
-    return dict(step) if step.get("type") == "thought" and isinstance(found, str) and found else {}
+    """Return a thought step of Gemini's Interactions as it is sent back, or an empty one where the recorded one is not whole."""
+    step = {key: value for key, value in part.content.artefact.items() if value is not None}
+    found, summary = step.get("signature"), step.get("summary", [])
+    signed = step.get("type") == "thought" and isinstance(found, str) and found
+    return step if signed and isinstance(summary, list) and all(map(_is_piece, summary)) else {}
+
+
+def _is_piece(piece: object) -> bool:
+    """Return whether a value is a piece of content of Gemini's Interactions."""
+    if not isinstance(piece, Mapping):
+        return False
+    kind = piece.get("type")
+    return isinstance(kind, str) and bool(kind) and (kind != "text" or isinstance(piece.get("text"), str))
 
 
 def _stepped(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Part]:

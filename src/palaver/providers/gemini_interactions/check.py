@@ -32,7 +32,7 @@ SERVED: Final = frozenset(
 _STEPS: Final[dict[str, Shape]] = {
     _USER: {"content": Items(Kinds(_CONTENT), 1)},
     _OUTPUT: {"content?": [Kinds(_CONTENT, others=True)], "error?": OPEN},
-    _THOUGHT: {"signature": str, "summary?": [Kinds(_CONTENT, others=True)]},
+    _THOUGHT: {"signature": str, "summary?": [Kinds({"text": {"text": str, **OPEN}}, others=True)], **OPEN},
     _CALL: {"id": str, "name": str, "arguments": OPEN, "signature?": str},
     _RESULT: {
         "call_id": str,
