@@ -32,7 +32,7 @@ from palaver.wire.binding import (
     thoughts,
 )
 from palaver.wire.gather import gather
-from palaver.wire.head import Outline, outline, provided
+from palaver.wire.head import Outline, outline, provided, without_cached
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import with_provider_blocks, with_reasoning
@@ -86,7 +86,7 @@ def compile(  # noqa: A001 - the word for it
     plan = outline(view, profile, call, names, theirs, compiled, notes)
     for exchange in compiled:
         notes.extend(exchange.changes)
-    head = api.head(plan)
+    head = without_cached(api.head(plan), profile, notes)
     sent = list(_sent(compiled, exchanges, head, media, notes))
     before, after = _around(sent, plan, exchanges)
     sent, bound = _bound(sent, (before, after), head, exchanges, notes)

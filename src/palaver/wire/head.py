@@ -67,6 +67,20 @@ def with_parameters(body: Body, call: Call) -> Body:
     return out
 
 
+def without_cached(body: Body, profile: Profile, notes: ChangeNotes) -> Body:
+    """Return a head without what the explicit cache has that it names, and note it.
+
+    «CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config» (langchain-ai/langchain-google#978).
+    """
+    cache = profile.cache
+    if not cache.named or body.get(cache.named) is None:
+        return body
+    for name in cache.moved:
+        if name in body:
+            notes.add(None, name, How.CHANGED, f"not sent: the cache {body[cache.named]} has it")
+    return {name: value for name, value in body.items() if name not in cache.moved}
+
+
 def together(before: Mapping[str, Any], item: Mapping[str, Any], field: str) -> Body:
     """Put two neighbours of one role together: their role, and the lists of both."""
     return {**before, field: [*before[field], *item[field]]}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import Bound, Handle
@@ -27,6 +27,12 @@ from palaver.wire.table import Profile
 COMPILER = 8
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
+
+
+TimeToLive: TypeAlias = Literal["5m", "1h"]
+
+_READ = ("tools", "system", "messages")
+"""The parts of a request in the order in which a provider reads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,8 @@ class Call:
         parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
         cache: Whether cache marks are placed, for providers that have them.
         cache_at: The blocks after which a prefix is cached, instead of the user's newest messages.
-        cache_ttl: How long a marked prefix stays cached.
+        cache_ttl: How long a marked prefix stays cached: one time, or one for `tools`, `system` and `messages` each (default: 5 minutes). A longer
+            time also holds for what the provider reads before it.
         then: The user's next words: a text put after the view, or None.
     """
 
@@ -63,7 +70,7 @@ class Call:
     parameters: Mapping[str, Any] = EMPTY
     cache: bool = True
     cache_at: Sequence[Handle] | AbstractSet[Handle] = ()
-    cache_ttl: Literal["5m", "1h"] = "5m"
+    cache_ttl: TimeToLive | Mapping[str, TimeToLive] = "5m"
     then: str | None = None
 
     def __post_init__(self) -> None:
@@ -77,6 +84,13 @@ class Call:
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
+
+    def cached_for(self, place: str) -> TimeToLive:
+        """Return how long a prefix that ends in `tools`, `system` or `messages` stays cached."""
+        if not isinstance(self.cache_ttl, Mapping):
+            return self.cache_ttl
+        later = _READ[_READ.index(place) :]
+        return "1h" if any(self.cache_ttl.get(each) == "1h" for each in later) else "5m"
 
     @property
     def thinks(self) -> bool:
@@ -259,6 +273,26 @@ class Request(Mapping[str, Any]):
         """The headers that it needs besides those of every request, such as Anthropic's betas. The mapping has them as `extra_headers`."""
         needed = self.profile.api.headers
         return MappingProxyType({} if needed is None else needed(self.body))
+
+    def explicit_cache(self, ttl: str = "3600s") -> dict[str, Any]:
+        """Return the arguments with which the SDK makes an explicit cache of the tools and instructions: `client.caches.create(**…)`.
+
+        A later call names the cache in a parameter (`cachedContent`), and its request has neither.
+
+        Args:
+            ttl: How long the cache stays, in the provider's words.
+
+        Raises:
+            InvalidInput: The API makes no such caches, or the request has neither tools nor instructions.
+        """
+        cache = self.profile.cache
+        kept = {name: thaw(self.body[name]) for name in cache.moved if name in self.body} if cache.made else {}
+        if not kept:
+            raise InvalidInput(
+                f"A request to {self.profile.name} has nothing that an explicit cache can have.",
+                hint="Gemini's generateContent makes caches of tools and instructions.",
+            )
+        return {"model": self.model, "config": {**kept, "ttl": ttl}}
 
     @cached_property
     def data(self) -> bytes:

@@ -161,12 +161,18 @@ class Cache:
         field: The field that makes a block or tool a mark.
         places: What may have a mark: kinds of blocks, ``system`` and ``tool``.
         choice: Whether another tool choice invalidates the cached conversation.
+        named: The parameter that names an explicit cache; empty where the provider has none.
+        moved: The fields that such a cache has, and a request that names it has not.
+        made: Whether the API makes such caches.
     """
 
     marks: int = 0
     field: str = ""
     places: frozenset[str] = frozenset()
     choice: bool = False
+    named: str = ""
+    moved: tuple[str, ...] = ()
+    made: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

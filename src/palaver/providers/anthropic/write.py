@@ -34,7 +34,7 @@ def head(outline: Outline) -> Body:
     tools = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
     for field, blocks in (("system", system), ("tools", tools)):
         if blocks:
-            last = {**blocks[-1], **(_mark(outline) if call.cache else {})}
+            last = {**blocks[-1], **(_mark(outline, field) if call.cache else {})}
             out[field] = [*blocks[:-1], last]
     if outline.choice:
         choice = _CHOICES.get(outline.choice)
@@ -166,9 +166,9 @@ def _result(part: ResultPart) -> Body:
 # --- cache marks ---------------------------------------------------------------------------------------------------------
 
 
-def _mark(outline: Outline) -> Body:
-    ttl = {} if outline.call.cache_ttl == "5m" else {"ttl": outline.call.cache_ttl}
-    return {outline.profile.cache.field: {"type": "ephemeral", **ttl}}
+def _mark(outline: Outline, place: str) -> Body:
+    ttl = outline.call.cached_for(place)
+    return {outline.profile.cache.field: {"type": "ephemeral", **({} if ttl == "5m" else {"ttl": ttl})}}
 
 
 def finished(
@@ -186,7 +186,7 @@ def finished(
     for number, index in places[heads - outline.profile.cache.marks :] if outline.call.cache else ():
         message = changed.get(number, messages[number])
         blocks = list(message["content"])
-        blocks[index] = {**blocks[index], **_mark(outline)}
+        blocks[index] = {**blocks[index], **_mark(outline, "messages")}
         changed[number] = {**message, "content": blocks}
     return body, changed
 

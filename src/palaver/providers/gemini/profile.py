@@ -81,7 +81,8 @@ PROFILE = Profile(
         image_bytes=100 * MB,  # nothing but the body's limit is published
         count=3600,  # [G2]
     ),
-    cache=Cache(),  # implicit; explicit caches are objects of their own, without marks
+    # implicit; explicit caches are objects of their own, without marks: ai.google.dev/api/caching
+    cache=Cache(named="cachedContent", moved=("systemInstruction", "tools", "toolConfig"), made=True),
 )
 
 _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")

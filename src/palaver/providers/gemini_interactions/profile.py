@@ -16,7 +16,7 @@ from palaver.providers.gemini.profile import PROFILE as GEMINI
 from palaver.providers.gemini.profile import relaxed
 from palaver.providers.gemini_interactions.check import CHECKS, REQUEST, SERVED
 from palaver.providers.gemini_interactions.write import OWNED, head, provided, written
-from palaver.wire.table import API, Profile
+from palaver.wire.table import API, Cache, Profile
 
 PROFILE = replace(
     GEMINI,
@@ -33,6 +33,8 @@ PROFILE = replace(
     # results find their call by id
     calls=replace(GEMINI.calls, unique="request"),
     answers=replace(GEMINI.answers, fields=("response_format", "response_mime_type")),
+    # the API makes no caches; generateContent does
+    cache=Cache(named="cached_content", moved=("system_instruction", "tools")),
     reasoning=replace(GEMINI.reasoning, form="steps", blocks=SERVED | {"model_output"}),
 )
 
