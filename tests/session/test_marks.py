@@ -42,7 +42,7 @@ MODEL = {
     "openai-responses": "gpt-4o",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
-    "gemini-interactions": "gemini-2.5-pro",
+    "gemini-interactions": "gemini-3.6-flash",
 }
 
 

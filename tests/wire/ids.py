@@ -22,6 +22,11 @@ def wire_ids(request: Request) -> tuple[list[str], list[str]]:
         return [b["id"] for b in blocks if b["type"] == "tool_use"], [
             b["tool_use_id"] for b in blocks if b["type"] == "tool_result"
         ]
+    if name == "gemini-interactions":
+        steps = body["input"]
+        return [step["id"] for step in steps if step["type"] == "function_call"], [
+            step["call_id"] for step in steps if step["type"] == "function_result"
+        ]
     parts = [part for content in body["contents"] for part in content["parts"]]
     return [p["functionCall"]["id"] for p in parts if "functionCall" in p], [
         p["functionResponse"]["id"] for p in parts if "functionResponse" in p
