@@ -76,7 +76,12 @@ def marks_of(content: Content) -> Iterator[str]:
             yield media.url or ("" if media.digest not in PAYLOADS else "base64")
 
 
-RESULTS = {"openai-chat": '"tool_call_id"', "openai-responses": '"function_call_output"', "anthropic": '"tool_result"'}
+RESULTS = {
+    "openai-chat": '"tool_call_id"',
+    "openai-responses": '"function_call_output"',
+    "anthropic": '"tool_result"',
+    "gemini-interactions": '"function_result"',
+}
 
 
 @EVERY
