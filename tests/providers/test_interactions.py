@@ -159,10 +159,11 @@ def test_media_that_the_model_makes() -> None:
     """An image is an image; what palaver cannot read goes back as a step of its own."""
     image = {"type": "image", "mime_type": "image/png", "data": b64encode(png()).decode()}
     video = {"type": "video", "mime_type": "video/mp4", "uri": "https://example.org/v"}
-    step = {"type": "model_output", "content": [{"type": "text", "text": "Look."}, image, video]}
+    pieces: list[Json] = [{"type": "text", "text": "Look."}, image, video]
+    step: Json = {"type": "model_output", "content": pieces}
     for message in (
         whole(step),
-        streamed(start(0, type="model_output"), *(delta(0, **each) for each in step["content"])),
+        streamed(start(0, type="model_output"), *(delta(0, **each) for each in pieces)),
     ):
         text, picture, other = message.contents
         assert (text, type(picture)) == (TextContent("Look."), ImageContent)
