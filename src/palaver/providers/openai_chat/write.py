@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.wire.head import Declared, Outline, Structure, with_parameters
+from palaver.wire.head import Declared, Outline, Structure, sampled, with_parameters
 from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart
 from palaver.wire.table import Body, Profile, Provided
 
@@ -34,7 +34,8 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
-    return with_parameters({**out, **outline.provided.fields}, call)
+    body = with_parameters({**out, **outline.provided.fields}, call)
+    return sampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), outline.profile, outline.notes)
 
 
 def provided(_known: Mapping[str, Any], options: Body) -> Provided:
