@@ -19,7 +19,7 @@ _NEW: Final = "/models/{0}/whats-new-{0}"
 _PAIR: Final = ("fable", "mythos")
 _LINES: Final = ("opus", "sonnet", "haiku")
 _OLDER: Final = (*_LINES, "instant", "")
-_TO_4: Final = Reach(_OLDER, (0, 0), (4, 99))
+_TO_4: Final = Reach((), (0, 0), (4, 99))
 
 _ROWS: Final = (
     ModelRow(
