@@ -317,8 +317,8 @@ class ProviderError(PalaverError):
 
     Attributes:
         kind: `auth` (no key, a wrong one, no right or no credit), `model` (no such model), `refused` (any other refusal), `overflow`, `rate`,
-            `down` (a failure, an overload, no connection, a time-out), `broken` (a cut or unreadable answer) or `script` (a script has no
-            further answer); empty when unknown.
+            `down` (a failure, an overload, no connection, a time-out), `broken` (a cut or unreadable answer), `declined` (the model refuses to
+            answer), `filtered` (the provider's filter stopped it) or `script` (a script has no further answer); empty when unknown.
         provider: The provider's name.
         model: The model, or empty.
         status: The HTTP status of the answer, or None without one.

@@ -178,7 +178,7 @@ def test_a_turn_has_twenty_rounds_of_tools_by_default() -> None:
 
 def test_a_paused_answer_is_continued() -> None:
     """A provider's own tools may outlast one answer: it is sent back as it is, and only the rest of it ends the turn."""
-    pause = {"text": "I am searching.", "metadata": {"stop_reason": "pause_turn"}}
+    pause = {"text": "I am searching.", "stop_reason": "pause"}
     agent, provider = scripted([pause, "Found it."], profile="anthropic")
     assert agent.respond("Where is it?").content == "Found it."
     assert sent(provider.requests[1])[-1] == ("assistant", [{"type": "text", "text": "I am searching."}])

@@ -279,7 +279,10 @@ def test_roles_ids_times_and_factories() -> None:
     assert made[6].text_content() == "went left"
     assert made[7].content == "so far"
     assert [message.speaker for message in made[:4]] == [Speaker.HARNESS, Speaker.HUMAN, Speaker.MODEL, Speaker.TOOL]
-    assert " ".join(StopReason) == "stop length tool_calls content_filter abort error"
+    assert (
+        " ".join(StopReason)
+        == "stop length tool_calls content_filter abort error pause compaction continue refusal overflow retry defect"
+    )
     results = [ToolResultContent("1", "x")]
     batch = ToolMessage.from_results(results)
     results.clear()

@@ -112,7 +112,7 @@ def test_stop_reasons_have_one_vocabulary() -> None:
         (["end_turn", "stop_sequence"], StopReason.STOP),
         (["max_tokens", "MAX_TOKENS"], StopReason.LENGTH),
         (["tool_use", "toolUse"], StopReason.TOOL_CALLS),
-        (["refusal"], StopReason.ERROR),
+        (["refusal"], StopReason.REFUSAL),
         (["SAFETY", "content_filter"], StopReason.CONTENT_FILTER),
         (["whatever", "", None], None),
     ]

@@ -197,9 +197,11 @@ STOP, LENGTH = StopReason.STOP, StopReason.LENGTH
 WORDS: dict[str, dict[str, StopReason | None]] = {
     "openai-chat": {"stop": STOP, "length": LENGTH, "content_filter": StopReason.CONTENT_FILTER, "eos": None},
     "anthropic": {
-        **dict.fromkeys(("end_turn", "stop_sequence", "pause_turn"), STOP),
-        **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), LENGTH),
-        "refusal": StopReason.ERROR,
+        **dict.fromkeys(("end_turn", "stop_sequence"), STOP),
+        "max_tokens": LENGTH,
+        "pause_turn": StopReason.PAUSE,
+        "model_context_window_exceeded": StopReason.OVERFLOW,
+        "refusal": StopReason.REFUSAL,
     },
 }
 

@@ -58,7 +58,7 @@ def test_each_status_is_a_stop_reason() -> None:
         "requires_action": StopReason.TOOL_CALLS,
         "incomplete": StopReason.LENGTH,
         "budget_exceeded": StopReason.LENGTH,
-        "requires_continuation": StopReason.LENGTH,
+        "requires_continuation": StopReason.CONTINUE,
     }
     for status, reason in reasons.items():
         for message in (

@@ -22,7 +22,7 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
     requests: list[list[int]] = []
     links: list[Link] = []
     for number, (changed, hidden) in enumerate(turns):
-        *before, end = prefixes("head", links)
+        *before, end = prefixes("head", links, "head")
         sent = [answer for answer in kept(links, before) if answer not in hidden]  # a model that reads some only
         sent = sorted(sent)
         while not accepted(requests, sent):
@@ -30,7 +30,7 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
         requests.append(sent)
         bound = bound_after([links[answer].own for answer in sent], "other" if changed else end)
         links.append(Link(f"words {number}", f"thought {number}", bound, restarts=False))
-    *before, _ = prefixes("head", links)
+    *before, _ = prefixes("head", links, "head")
     chosen = sorted(kept(links, before))
     assert accepted(requests, chosen)
     assert not any(turns[answer][0] for answer in chosen)
@@ -44,8 +44,8 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
 def test_unknown_requests_and_others_words_bind_nothing() -> None:
     """An answer without a recorded request stays without its thinking; one that changed before it, too; a compaction begins anew."""
     links = [Link("a", "x", None, restarts=False), Link("b", "y", Bound(prefix="elsewhere"), restarts=False)]
-    *before, end = prefixes("head", links)
+    *before, end = prefixes("head", links, "head")
     assert kept(links, before) == frozenset()
-    *_, compacted = prefixes("head", [*links, Link("c", "", None, restarts=True)])
+    *_, compacted = prefixes("head", [*links, Link("c", "", None, restarts=True)], "head")
     assert compacted != end
-    assert list(prefixes("head", [Link("c", "", None, restarts=True)]))[-1] == compacted
+    assert list(prefixes("head", [Link("c", "", None, restarts=True)], "head"))[-1] == compacted

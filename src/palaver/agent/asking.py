@@ -11,7 +11,7 @@ from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
 from palaver.agent.invoking import InvokeResult
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.trace import Trace
-from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, deliveries, paused
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, deliveries, unfinished
 from palaver.errors import (
     AgentFailure,
     Conflict,
@@ -63,9 +63,9 @@ async def ask(run: AgentRun, *, final: bool) -> None:
 
 
 async def _deliver(run: AgentRun) -> None:
-    """Append the messages of the inbox to the conversation."""
+    """Append the messages of the inbox to the conversation, unless they would interrupt a tool of the provider's own."""
     run.look()
-    entries = deliveries(run.turn.inbox, run.dialog.dialog_id)
+    entries = () if run.turn.waits else deliveries(run.turn.inbox, run.dialog.dialog_id)
     if entries:
         run.record(*entries)
         for entry in entries:
@@ -313,7 +313,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
             kind="steps",
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
-    if kept.is_function_call or (paused(kept) and not final):
+    if kept.is_function_call or (unfinished(kept) and not final):
         run.record(_answer(kept, result))
         # a store may redact what it writes, but the call must run with the model's own arguments
         run.turn.response = kept

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
-from palaver.agent.turn import paused
+from palaver.agent.turn import unfinished
 from palaver.context import WorkingDialog
-from palaver.errors import InvalidInput, ParseError, ProviderError
+from palaver.errors import ContextOverflow, InvalidInput, ParseError, ProviderError
 from palaver.ids import BlobId
-from palaver.messages import APITypes, InvokeCost, Message
+from palaver.messages import APITypes, InvokeCost, Message, StopReason
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.providers import End, Event, Provider
@@ -192,13 +192,14 @@ class ProviderInvoker:
         await _tell(stream_handler, Asking(request))
         end = await self._answer(request, stream_handler)
         message = end.message
+        require_usable(message, self.provider.name, request.model)
         known: dict[str, Any] = {"metadata": {**message.metadata, **(metadata or {})}}
         if responder != "assistant":
             known["name"] = responder
         if api_type is not None:
             known["api_type"] = api_type
         errors: tuple[BaseException, ...] = ()
-        if prompt is not None and not message.is_function_call and not paused(message):
+        if prompt is not None and not message.is_function_call and not unfinished(message):
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
             except InvalidInput:  # no answer can satisfy this parser: do not ask again
@@ -236,6 +237,47 @@ async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:
         waiting = handler(event)
         if inspect.isawaitable(waiting):
             await waiting
+
+
+_UNUSABLE: Mapping[StopReason, tuple[str, str, bool]] = {
+    StopReason.RETRY: ("broken", "The model's answer cannot be used", True),
+    StopReason.DEFECT: (
+        "refused",
+        "The request lacked what the provider wants back, which is a defect of palaver",
+        False,
+    ),
+    StopReason.REFUSAL: ("declined", "The model refused to answer", False),
+    StopReason.CONTENT_FILTER: ("filtered", "The provider's filter stopped the answer", False),
+}
+"""The stop reasons after which there is no answer: the kind of the error, what it says, and whether the same request may succeed."""
+
+
+def require_usable(message: Message, provider: str, model: str) -> None:
+    """Raise the error of an answer that is none.
+
+    Raises:
+        ContextOverflow: The window was full before the answer ended.
+        ProviderError: The model refused, a filter stopped it, or it wrote what cannot be used; the error has the answer as its partial one.
+    """
+    word = message.metadata.get("stop_reason") or message.stop_reason
+    facts: dict[str, Any] = {"provider": provider, "model": model, "code": str(word or ""), "partial": message}
+    if message.stop_reason is StopReason.OVERFLOW:
+        raise ContextOverflow("The model's context window was full before the answer ended.", **facts)
+    unusable = None if message.stop_reason is None else _UNUSABLE.get(message.stop_reason)
+    if unusable is not None:
+        kind, what, retryable = unusable
+        details = message.metadata.get("stop_details")
+        said = details if isinstance(details, Mapping) else {}
+        why = said.get("explanation") or word
+        other = said.get("recommended_model") if kind == "declined" else None
+        hint = (
+            f"The provider recommends {other}."
+            if other
+            else "Ask another model, or in other words."
+            if kind == "declined"
+            else ""
+        )
+        raise ProviderError(f"{what}: {why}.", kind=kind, retryable=retryable, hint=hint, **facts)
 
 
 def require_invoker(given: object) -> None:

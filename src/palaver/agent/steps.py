@@ -14,7 +14,7 @@ A process may be killed anywhere. Only the log then decides what the next `respo
 | a call that waits, and its tool is missing here | waits, decided or not, unless it is refused or abandoned |
 | a result | keeps it: the call never runs again; continues with the calls that have no result |
 | all results | asks the model; if all of them set `terminate`, ends the turn |
-| an answer that its provider paused | asks the model to continue it |
+| an answer that its provider paused, compacted or cut to go on | asks the model to continue it; messages wait |
 | a final answer | ends the turn and delivers it; the model is not asked |
 | turn ended: `final` | delivers the answer again; begins a new turn if a message followed |
 | turn ended: `waiting`, `interrupted` or `failed` | continues as above; after a failure, repairs and rounds count from 0 again |
@@ -37,7 +37,7 @@ from palaver.agent.asking import ask
 from palaver.agent.calls import settle
 from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
 from palaver.agent.run import AgentRun
-from palaver.agent.turn import ABANDON, Fate, TurnState, paused
+from palaver.agent.turn import ABANDON, Fate, TurnState, unfinished
 from palaver.errors import Busy, Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
 
@@ -86,7 +86,7 @@ def next_step(run: AgentRun) -> Step:
 
 def _answered(turn: TurnState, response: Message) -> bool:
     """Return whether the newest answer is complete and calls nothing, or every result ends the turn."""
-    return all(turn.answers[call.id].terminate for call in turn.calls) if turn.calls else not paused(response)
+    return all(turn.answers[call.id].terminate for call in turn.calls) if turn.calls else not unfinished(response)
 
 
 def _fate(run: AgentRun, call: ToolCallContent) -> Fate:

@@ -24,6 +24,7 @@ from palaver.log.entries import (
     TurnStarted,
 )
 from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallContent, ToolResultContent
+from palaver.messages.roles import UNFINISHED, WAITS
 from palaver.session.costs import REJECTED
 from palaver.session.waiting import DELIVERED, undelivered
 from palaver.store.protocol import Store
@@ -36,11 +37,6 @@ REPEATED = "palaver.repeated"
 
 ABANDON = "abandon"
 """The decision that the conversation goes on without a call."""
-
-_PAUSED = "pause_turn"
-"""Anthropic's stop reason for an answer whose server tools still run. The model continues the answer when it is sent back.
-
-Source: platform.claude.com, "Handling stop reasons", pause_turn."""
 
 REFUSED, PARTIAL, EXHAUSTED = "refused", "partial", "exhausted"
 
@@ -62,9 +58,9 @@ class RejectedAnswer:
     repair: str = ""
 
 
-def paused(message: Message) -> bool:
-    """Return whether the model paused its answer and continues it when asked again."""
-    return message.metadata.get("stop_reason") == _PAUSED
+def unfinished(message: Message) -> bool:
+    """Return whether the answer goes on when the model is asked again."""
+    return message.stop_reason in UNFINISHED
 
 
 def attempt_entry(attempt: RejectedAnswer) -> Custom:
@@ -108,7 +104,7 @@ class TurnState:
         awaited: The calls, by id, that waited when the turn last stopped and have not begun since.
         attempts: The answers since then that did not become messages.
         repairs: The total number of refused answers.
-        rounds: The number of answers that called tools or were paused.
+        rounds: The number of answers that called tools or were not finished.
         executed: The calls that have results, to find repeats.
         said: Whether a message followed the newest answer.
         overtaken: Whether a message came after the turn had stopped. Calls that need no decision and have not begun are then given up.
@@ -145,6 +141,11 @@ class TurnState:
     def pending(self) -> tuple[ToolCallContent, ...]:
         """The calls of the newest answer that have no result."""
         return tuple(call for call in self.calls if call.id not in self.answers)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a tool of the provider's own has not answered yet: messages wait for the next answer."""
+        return self.response is not None and (unfinished(self.response) or WAITS in self.response.metadata)
 
     @property
     def over(self) -> bool:
@@ -205,7 +206,7 @@ class TurnState:
     def _add_message(self, message: Message) -> None:
         if message.is_assistant_side:
             self.response = message
-            self.rounds += message.is_function_call or paused(message)
+            self.rounds += message.is_function_call or unfinished(message)
             self.said = self.overtaken = False
             for state in (self.answers, self.started, self.decisions, self.awaited, self.attempts):
                 state.clear()

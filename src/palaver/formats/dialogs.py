@@ -283,8 +283,8 @@ class DialogWriter:
 
 @cache
 def _sent() -> frozenset[str]:
-    """Return the kinds of blocks of providers' own tools, which go back to them."""
-    return frozenset(kind for api in providers.APIS.values() for kind in api.profile().reasoning.blocks)
+    """Return the kinds of blocks that some provider's API documents, and which go back to it."""
+    return frozenset(kind for api in providers.APIS.values() for kind in api.profile().api.blocks.known)
 
 
 def _unknown_kinds(message: Message) -> set[str]:

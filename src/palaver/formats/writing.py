@@ -18,8 +18,9 @@ from palaver.wire import Profile
 from palaver.wire.gather import gather
 from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, opened, paired
-from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.reasoning import with_reasoning
 from palaver.wire.script import ChangeNotes, Speech, Taken
+from palaver.wire.served import with_own_blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def spelled(
     scripts: list[Sequence[Speech]] = []
     for exchange in view.exchanges:
         script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
-        script = tuple(with_provider_blocks(script, rules, notes, asked=True))
+        script = tuple(with_own_blocks(script, rules, notes))
         speeches = ((speech,) for speech in script)
         sent = (with_reasoning(speech, rules, speech[0].model, notes, taken, thinks=True) for speech in speeches)
         script = tuple(speech for kept in sent for speech in kept if speech.parts)

@@ -33,7 +33,7 @@ from palaver.messages import (
     payloads,
 )
 from palaver.messages.family import SummaryMessage
-from palaver.messages.roles import SPEAKER_OF_ROLE
+from palaver.messages.roles import DISCARDED, SPEAKER_OF_ROLE
 
 _INT64 = 1 << 63
 
@@ -46,7 +46,7 @@ SILENT = frozenset({"", "!"})
 SAID = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})
 """The roles in which a model speaks and makes calls."""
 
-_FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
+_FAILED = frozenset({StopReason.ERROR, StopReason.ABORT, StopReason.CONTENT_FILTER})
 
 
 class Draft(NamedTuple):
@@ -198,9 +198,10 @@ def message_draft(message: Message, at: float, body: bytes) -> Draft:
     """
     role = message.role.value
     said = role in SAID
-    opens = tuple([block.id for block in message.contents if isinstance(block, ToolCallContent)]) if said else ()
-    answers = tuple([block.id for block in message.contents if isinstance(block, ToolResultContent)])
     blocks = shape(message)
+    calls = said and message.stop_reason not in DISCARDED
+    opens = tuple([block.id for block in message.contents if isinstance(block, ToolCallContent)]) if calls else ()
+    answers = tuple([block.id for block in message.contents if isinstance(block, ToolResultContent)])
     response = _response(message) if said and blocks not in SILENT else ""
     speaker = "" if message.speaker is SPEAKER_OF_ROLE[message.role] else message.speaker.value
     return Draft("message", role, 1, opens, answers, response, at, body, speaker, blocks)
@@ -221,12 +222,14 @@ def shape(message: Message) -> str:
 
     Returns:
         The letters in order. Empty when the message has nothing to show: no block says anything, or it is a custom message kept out of the
-        context. `!` when it has nothing to show because the response failed.
+        context. `!` when it has nothing to show because the response failed, or when what it says is discarded (`DISCARDED`).
     """
     if isinstance(message, CustomMessage) and not message.in_context:
         return ""
     if isinstance(message, SummaryMessage):
         return "t" if message.text_content().strip() else ""
+    if message.stop_reason in DISCARDED and message.is_assistant_side:
+        return "!"
     letters = "".join([letter(content) for content in message.contents])
     if letters.strip("."):
         return letters

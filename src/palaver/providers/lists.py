@@ -204,7 +204,8 @@ def read_answer(answer: Item, request: wire.Request | None = None) -> Message:
     api = api_of(answer)
     if api is None:
         raise InvalidMessage(f"This is not a provider's answer; its keys: {', '.join(map(str, answer)) or 'none'}.")
-    reader = api.reader(request or _unknown_request(api.profile(), answer), api.maker)
+    known = request or _unknown_request(api.profile(), answer)
+    reader = api.reader(known, known.profile.reasoning.maker or api.maker)
     for _ in reader.whole(answer):
         pass
     return reader.end().message

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from palaver.errors import ProviderError
-from palaver.messages import APITypes, Content, StopReason, Usage, stop_reason_of
+from palaver.messages import (
+    APITypes,
+    AssistantMessage,
+    Content,
+    FrozenDict,
+    StopReason,
+    ToolCallContent,
+    Usage,
+    stop_reason_of,
+)
 from palaver.messages.forms import blocks_of
 from palaver.providers.assembly import Assembly
 from palaver.providers.failures import failed
@@ -82,10 +91,16 @@ class AnswerReader(ABC):
         if not self._stop:
             raise self.broken("The answer stops before its end.")
         message = self.assembly.message(
-            stop_reason=self._reason(),
             response_id=self._response_id,
             metadata={"stop_reason": self._stop, **self._metadata},
             usage=self.assembly.usage,
+        )
+        message = message.model_copy(update={"contents": self._contents(message.contents)})
+        reason = self._reason(calls=message.is_function_call)
+        contents = cut_off(message.contents) if reason in _CUT else message.contents
+        metadata = {**message.metadata, **self._told(message)}
+        message = message.model_copy(
+            update={"stop_reason": reason, "contents": contents, "metadata": FrozenDict(metadata)}
         )
         end = End(message, tuple(self._raw) if self._streamed else self._raw[-1])
         self.assembly.add(end)
@@ -121,13 +136,18 @@ class AnswerReader(ABC):
     def _whole(self, data: Json) -> Iterator[Event]:
         """Read an answer that arrived whole."""
 
-    def _reason(self) -> StopReason | None:
+    def _contents(self, contents: tuple[Content, ...]) -> tuple[Content, ...]:
+        """Return the blocks of the whole answer."""
+        return contents
+
+    def _told(self, _message: AssistantMessage) -> dict[str, Any]:
+        """Return what the whole answer says about itself, for its metadata."""
+        return {}
+
+    def _reason(self, *, calls: bool) -> StopReason | None:
         """Return the stop reason. If the model calls a tool, that is the reason, even if the server says `stop` (Gemini, Ollama)."""
         reason = stop_reason_of(self._stop)
-        return StopReason.TOOL_CALLS if self._calls() and reason in {None, StopReason.STOP} else reason
-
-    def _calls(self) -> bool:
-        return any(block.type == "tool_call" for block in self.assembly.message().contents)
+        return StopReason.TOOL_CALLS if calls and reason in {None, StopReason.STOP} else reason
 
     # --- events ----------------------------------------------------------------------------------------------------------
 
@@ -178,6 +198,20 @@ class AnswerReader(ABC):
         if whole.isascii() or not any("\ud800" <= character <= "\udfff" for character in whole):
             return whole
         return whole.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+_CUT = frozenset({StopReason.LENGTH, StopReason.OVERFLOW})
+
+CUT_OFF = "The call was cut off at the most tokens that the answer may have."
+"""Why a call at the end of a cut answer does not run: its arguments may lack their end even where they can be read."""
+
+
+def cut_off(contents: tuple[Content, ...]) -> tuple[Content, ...]:
+    """Return the blocks of a cut answer: a call at its end has an error."""
+    last = contents[-1] if contents else None
+    if not isinstance(last, ToolCallContent) or last.error is not None:
+        return contents
+    return (*contents[:-1], last.model_copy(update={"raw_args": last.arguments, "error": CUT_OFF}))
 
 
 def mapping(value: object) -> Json:

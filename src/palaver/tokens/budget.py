@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from palaver.errors import InfeasibleBudget, InvalidInput, warn
-from palaver.tokens.catalogue import ModelInfo, model_info
-from palaver.tokens.names import UnknownModelWarning
+from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
 
 SAFETY_BUFFER = 5_000
 """Tokens kept free unless the caller says otherwise, on windows of 15,000 tokens and more."""

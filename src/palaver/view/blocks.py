@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 from palaver.log import BlockEdit, Bound, Handle, Place, Run
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
@@ -35,7 +35,7 @@ class Reason(StrEnum):
     EMPTY = "empty"
     """It says nothing, and providers refuse empty messages."""
     FAILED_RESPONSE = "failed_response"
-    """The response failed before it said anything."""
+    """The response failed before it said anything, or what it said is discarded because the model refused or wrote what cannot be read."""
     QUARANTINED = "quarantined"
     """A provider refused the block."""
     SUPERSEDED = "superseded"
@@ -113,6 +113,7 @@ class Turn:
         model: The model that said it, or empty.
         provider: The provider that said it, or empty.
         bound: What the request of an answer had before it; None where that is not known.
+        carried: Fields of the answer that the next request repeats, such as the container in which code waits.
     """
 
     role: Role
@@ -121,7 +122,11 @@ class Turn:
     model: str = ""
     provider: str = ""
     bound: Bound | None = None
+    carried: Mapping[str, Any] = EMPTY
 
+
+CARRIED = "next_request"
+"""The key in the metadata of an answer under which it has fields that the next request repeats."""
 
 QUARANTINED_ARGUMENT = "quarantined"
 """The one argument that a view shows of a call whose arguments a provider refused."""

@@ -19,7 +19,8 @@ from palaver.messages import (
     ToolResultContent,
     Trust,
 )
-from palaver.view.blocks import NO_CHANGES, Block, BlockChange, Reason, Turn, change_of, shown_turns
+from palaver.messages.frozen import EMPTY
+from palaver.view.blocks import CARRIED, NO_CHANGES, Block, BlockChange, Reason, Turn, change_of, shown_turns
 
 NO_RESULT = "No result is recorded for this tool call: it is waiting for one, or was interrupted."
 """The result of a call that has none. The words are true of an open call and of an abandoned one: a request sent while it was open stays a prefix of the next."""
@@ -221,6 +222,7 @@ def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
         model=message.model or "",
         provider=message.provider or "",
         bound=entry.bound,
+        carried=carried if isinstance(carried := message.metadata.get(CARRIED), Mapping) else EMPTY,
     )
 
 

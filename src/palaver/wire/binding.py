@@ -49,11 +49,11 @@ def digest(items: Iterable[bytes]) -> str:
     return made.hexdigest()[:_DIGITS]
 
 
-def prefixes(head: str, links: Sequence[Link]) -> Iterator[str]:
-    """Yield the digest of what comes before each exchange, and of all."""
+def prefixes(head: str, links: Sequence[Link], anew: str) -> Iterator[str]:
+    """Yield the digest of what comes before each exchange, and of all; `anew` before one that the provider compacted all before."""
     so_far = head
     for link in links:
-        so_far = head if link.restarts else so_far
+        so_far = anew if link.restarts else so_far
         yield so_far
         so_far = digest((so_far.encode(), link.plain.encode()))
     yield so_far
@@ -136,6 +136,7 @@ COMPACTION = "compaction"
 """The block or item in which Anthropic and OpenAI return a conversation that they compacted; neither reads what precedes the newest."""
 
 
-def restarts(script: Sequence[Speech]) -> bool:
-    """Return whether a script has what the provider made of all before it."""
-    return any(isinstance(part, ProviderPart) and part.kind == COMPACTION for speech in script for part in speech.parts)
+def restarts(script: Sequence[Speech], field: str) -> bool:
+    """Return whether a script has what the provider made of all before it, in this field; a compaction that failed has nothing there."""
+    parts = (part for speech in script for part in speech.parts)
+    return any(isinstance(part, ProviderPart) and part.kind == COMPACTION and part.fields.get(field) for part in parts)

@@ -1,8 +1,8 @@
 """Compiling: a view in, the request of one provider out.
 
-Every exchange is compiled alone, in a row of passes: `gather` spells it out, `pairing` has every call answered, `reasoning` sends thinking back
-only to the model that thought it, and the provider's module writes it. Then the exchanges are put together: neighbours of one role are joined,
-and `media` chooses the images and sounds that the whole request can have, and `binding` the thinking that is bound to what it has. The same view, profile, call and bytes make the same request on any machine, with
+Every exchange is compiled alone, in a row of passes: `gather` spells it out, `pairing` has every call answered, `served` keeps what only the
+provider reads, `reasoning` sends thinking back only to the model that thought it, and the provider's module writes it. Then the exchanges are put
+together: `served` leaves out what the provider compacted and orders what waits for its tools, neighbours of one role are joined, and `media` chooses the images and sounds that the whole request can have, and `binding` the thinking that is bound to what it has. The same view, profile, call and bytes make the same request on any machine, with
 and without the memo of an earlier request.
 """
 
@@ -35,13 +35,14 @@ from palaver.wire.gather import gather
 from palaver.wire.head import Outline, outline, provided, without_cached
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
-from palaver.wire.reasoning import with_provider_blocks, with_reasoning
+from palaver.wire.reasoning import with_reasoning
 from palaver.wire.request import Call, Compiled, Extent, Memo, Request
 from palaver.wire.script import (
     NOT_BEGUN,
     CallPart,
     ChangeNotes,
     How,
+    ProviderPart,
     Report,
     ResultPart,
     Speech,
@@ -50,7 +51,8 @@ from palaver.wire.script import (
     from_harness,
     media_parts,
 )
-from palaver.wire.table import Body, Profile
+from palaver.wire.served import carried, links, repeated, settled, with_own_blocks, without
+from palaver.wire.table import Body, Profile, Provided
 
 _BESIDE = 1024
 """Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
@@ -78,18 +80,20 @@ def compile(  # noqa: A001 - the word for it
     notes = ChangeNotes()
     names = Names(view.tools, profile, notes)
     theirs = provided(call, profile, frozenset(names.ours), notes)
-    exchanges = _Exchanges(profile, call.model, names, bool(theirs.tools), call.thinks)
-    label = (profile, call.model, tuple(names.ours.items()), exchanges.asked, exchanges.thinks)
+    exchanges = _Exchanges(profile, call.model, names, _tools(names, theirs, call), call.thinks)
+    label = (profile, call.model, tuple(names.ours.items()), exchanges.tools, exchanges.thinks)
     compiled = exchanges.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
-    plan = outline(view, profile, call, names, theirs, compiled, notes)
+    compiled = settled(compiled, notes, exchanges.less, then=bool((call.then or "").strip()))
+    compiled, again = repeated(compiled, profile, notes)
+    plan = outline(view, profile, call, names, theirs, compiled, again, notes)
     for exchange in compiled:
         notes.extend(exchange.changes)
     head = without_cached(api.head(plan), profile, notes)
     sent = list(_sent(compiled, exchanges, head, media, notes))
     before, after = _around(sent, plan, exchanges)
-    sent, bound = _bound(sent, (before, after), head, exchanges, notes)
+    sent, bound, anew = _bound(sent, (before, after), head, exchanges, notes)
     said = _Growing(api.neighbours)
     ends = [said.follow(piece, plan) for piece in (before, *sent, after)][1:-1]
     if api.finished is not None:
@@ -108,6 +112,7 @@ def compile(  # noqa: A001 - the word for it
         pieces=tuple(Extent(made, *where) for (made, *_), where in zip(sent, ends, strict=True) if made),
         written=tuple(said.data),
         bound=bound,
+        anew=anew,
     )
 
 
@@ -118,6 +123,15 @@ def _refuse_owned(call: Call, owned: frozenset[str]) -> None:
             f"The parameter {taken[0]!r} cannot be set: it is compiled from the view.",
             hint=f"Change the view or the call; parameters may not be any of: {', '.join(sorted(owned))}.",
         )
+
+
+def _tools(names: Names, theirs: Provided, call: Call) -> frozenset[str]:
+    """Return the names of all tools of a request, the provider's own by name and by type, and those of servers that it connects to."""
+    listed = call.parameters.get("mcp_servers")
+    servers = [server for server in listed if isinstance(server, Mapping)] if isinstance(listed, list | tuple) else []
+    said = (known.get(key) for known in (*theirs.tools, *servers) for key in ("name", "type"))
+    keys = (key for tool in theirs.tools for key in tool)
+    return frozenset(names.ours) | {str(name) for name in said if name} | frozenset(keys) - {"name", "type"}
 
 
 def _frozen(head: Body, field: str, said: _Growing, notes: ChangeNotes) -> Mapping[str, Any]:
@@ -141,14 +155,14 @@ class _Exchanges:
         profile: The provider's rules.
         model: The model that the request is for.
         names: The names of tools.
-        asked: Whether the request asks for tools of the provider's own.
+        tools: The names of all tools in the request, the provider's own included.
         thinks: Whether it turns on Anthropic's thinking.
     """
 
     profile: Profile
     model: str
     names: Names
-    asked: bool
+    tools: frozenset[str]
     thinks: bool
 
     def compiled(self, view: View, known: Mapping[int, Compiled]) -> list[Compiled]:
@@ -156,20 +170,38 @@ class _Exchanges:
         view.load()  # in few scans, rather than one for each exchange
         taken: set[str] = set()
         out: list[Compiled] = []
+        opens = True
         for exchange in view.exchanges:
             piece = known.get(id(exchange))
-            if piece is None or not piece.fits(taken):
-                piece = self._compiled(exchange, taken)
+            if piece is None or not piece.fits(taken, opens=opens):
+                piece = self._compiled(exchange, taken, opens=opens)
             taken |= piece.ids
+            opens = opens and bool(exchange.derived)
             out.append(piece)
         return out
 
-    def _compiled(self, exchange: Exchange, before: AbstractSet[str]) -> Compiled:
+    def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, opens: bool) -> Compiled:
         notes, taken, profile = ChangeNotes(), Taken(before), self.profile
-        script = tuple(paired(gather(exchange, profile, notes), profile, self.names, notes, taken))
-        script = tuple(with_provider_blocks(script, profile, notes, asked=self.asked))
+        script = tuple(paired(gather(exchange, profile, notes, opens=opens), profile, self.names, notes, taken))
+        script = tuple(with_own_blocks(script, profile, notes, self.tools))
         script = tuple(with_reasoning(script, profile, self.model, notes, taken, thinks=self.thinks))
         script = tuple(speech for speech in script if speech.parts)
+        return self._piece(exchange, script, notes, taken, opens=opens)
+
+    def less(self, piece: Compiled, names: frozenset[str]) -> Compiled:
+        """Return an exchange without some calls that the provider runs itself, and their results; it is compiled so once."""
+        if piece.less is None or piece.less[0] != names:
+            notes = ChangeNotes(piece.changes)
+            script = tuple(without(piece.script, names, self.profile, notes))
+            taken = Taken(frozenset())
+            taken.met, taken.added = set(piece.met), set(piece.ids)
+            piece.less = names, self._piece(piece.exchange, script, notes, taken, opens=piece.opens)
+        return piece.less[1]
+
+    def _piece(
+        self, exchange: Exchange, script: tuple[Speech, ...], notes: ChangeNotes, taken: Taken, *, opens: bool
+    ) -> Compiled:
+        profile = self.profile
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
         items, data, cleaned = self.written(shown, noted)
@@ -185,6 +217,10 @@ class _Exchanges:
             calls=any(isinstance(part, CallPart | ResultPart) for speech in script for part in speech.parts),
             asks=bool(script) and script[0].role == "user",
             cleaned=cleaned,
+            opens=opens,
+            links=links(script, profile),
+            restarts=restarts(script, profile.api.blocks.compaction),
+            carried=carried(exchange, profile),
         )
 
     def written(
@@ -288,9 +324,16 @@ def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> t
     """Return what must come before the exchanges, and what must come after them."""
     then = outline.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
-    opening = next((piece.script[0].role for piece in sent if piece.script), "user" if following else "")
+    opening = next((_opening(piece) for piece in sent if piece.script), "user" if following else "")
     leading = list(_leading(opening, outline))
     return _written(None, leading, exchanges, outline.notes), _written(None, following, exchanges, outline.notes)
+
+
+def _opening(piece: _Sent) -> str:
+    """Return who speaks first. What the provider made of the conversation before may come first, whoever says it."""
+    part = piece.script[0].parts[0]
+    compacted = piece.compiled is not None and piece.compiled.restarts and isinstance(part, ProviderPart)
+    return "user" if compacted else piece.script[0].role
 
 
 # --- what is bound to what comes before it -------------------------------------------------------------------------------
@@ -298,16 +341,19 @@ def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> t
 
 def _bound(
     sent: Sequence[_Sent], around: tuple[_Sent, _Sent], head: Body, exchanges: _Exchanges, notes: ChangeNotes
-) -> tuple[list[_Sent], Bound | None]:
-    """Return the exchanges without the thinking that the model would refuse, and what the thinking of the answer will be bound to."""
+) -> tuple[list[_Sent], Bound | None, str]:
+    """Return the exchanges without the thinking that the model would refuse, and what the thinking of the answer will be bound to.
+
+    The last value is the digest with which the chain begins anew where the provider compacts all before.
+    """
     profile = exchanges.profile
     if not profile.api.binding:
-        return list(sent), None
+        return list(sent), None, ""
     plain = [_bare(piece, exchanges) for piece in sent]
     links = [_link(whole, without) for whole, without in zip(sent, plain, strict=True)]
     leading, following = around
-    start = digest((head_digest(head, profile).encode(), *leading.data))
-    *before, end = prefixes(start, links)
+    anew = head_digest(head, profile)
+    *before, end = prefixes(digest((anew.encode(), *leading.data)), links, anew)
     chosen = kept(links, before) if profile.reasoning.bound else range(len(links))
     for index, whole in enumerate(sent):
         if index not in chosen:
@@ -315,7 +361,7 @@ def _bound(
                 notes.add(part.origin, "thinking", How.DROPPED, "signed for other words than those before it now")
     out = [whole if index in chosen else plain[index] for index, whole in enumerate(sent)]
     end = digest((end.encode(), *following.data)) if following.data else end
-    return out, bound_after([link.own for index, link in enumerate(links) if link.own and index in chosen], end)
+    return out, bound_after([link.own for index, link in enumerate(links) if link.own and index in chosen], end), anew
 
 
 def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
@@ -338,7 +384,8 @@ def _link(whole: _Sent, without: _Sent) -> Link:
     plain = compiled.digest if compiled is not None and not compiled.media else digest(without.data)
     own = own_digest(whole.script)
     turns = whole.compiled.exchange.turns if whole.compiled is not None else ()
-    return Link(plain, own, next((turn.bound for turn in turns if turn.bound), None), restarts(whole.script))
+    compacted = whole.compiled is not None and whole.compiled.restarts
+    return Link(plain, own, next((turn.bound for turn in turns if turn.bound), None), compacted)
 
 
 def _leading(opening: str, outline: Outline) -> Iterator[Speech]:

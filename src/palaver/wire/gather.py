@@ -7,7 +7,7 @@ instructions where the provider accepts them, and become marked words elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from palaver.log import Handle
@@ -27,7 +27,8 @@ from palaver.messages import (
 from palaver.messages.blocks import MALFORMED
 from palaver.messages.value import read_object
 from palaver.view import Block, Exchange, Reason, Turn, View
-from palaver.wire.reasoning import is_provider_block, signature
+from palaver.wire.binding import COMPACTION
+from palaver.wire.reasoning import maker_of, signature
 from palaver.wire.script import (
     FAILED_SILENTLY,
     SPEAKS,
@@ -47,6 +48,7 @@ from palaver.wire.script import (
     left_out,
     shortened,
 )
+from palaver.wire.served import after_fallback, in_words
 from palaver.wire.table import Profile
 
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
@@ -58,9 +60,16 @@ _DEPTH = 64
 """The most levels of arguments inside a body, which has some levels itself."""
 
 
-def gather(exchange: Exchange, profile: Profile, notes: ChangeNotes) -> tuple[Speech, ...]:
-    """Spell out an exchange as speeches, and note what changes."""
-    return tuple(_speech(exchange, turn, profile, notes) for turn in exchange.turns)
+def gather(exchange: Exchange, profile: Profile, notes: ChangeNotes, *, opens: bool = False) -> tuple[Speech, ...]:
+    """Spell out an exchange as speeches, and note what changes.
+
+    Args:
+        exchange: The exchange.
+        profile: The provider's rules.
+        notes: The changes so far.
+        opens: Whether nothing of the conversation comes before it.
+    """
+    return tuple(_speech(exchange, turn, profile, notes, opens=opens) for turn in exchange.turns)
 
 
 def instructions(view: View, profile: Profile, notes: ChangeNotes) -> tuple[TextPart, ...]:
@@ -69,7 +78,7 @@ def instructions(view: View, profile: Profile, notes: ChangeNotes) -> tuple[Text
     return tuple(part for block in view.system for part in said.parts(block) if isinstance(part, TextPart))
 
 
-def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: ChangeNotes) -> Speech:
+def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: ChangeNotes, *, opens: bool) -> Speech:
     role = SPEAKS[turn.role]
     if role == "system" and (exchange.derived or not _takes_inside(profile)):
         role = "user"
@@ -78,8 +87,10 @@ def _speech(exchange: Exchange, turn: Turn, profile: Profile, notes: ChangeNotes
             notes.add(block.origin, "instructions", How.CHANGED, why)
     if turn.name and profile.turns.name is None and turn.blocks:
         notes.add(turn.blocks[0].origin, "name", How.DROPPED, f"{turn.name!r}: there is no field for who speaks")
-    said = _Voice(profile, notes, role, _mark(exchange, turn), turn.provider)
+    said = _Voice(profile, notes, role, _mark(exchange, turn), maker_of(turn.provider, turn.model), opens)
     parts = tuple(part for block in turn.blocks for part in said.parts(block))
+    if role == "assistant":
+        parts = after_fallback(parts, profile.api.blocks, notes)
     return Speech(role, parts, turn.name, turn.provider, turn.model)
 
 
@@ -108,14 +119,28 @@ class _Voice:
         notes: The changes so far.
         role: Who speaks.
         mark: What the words of a user's turn are when the user did not say them, or empty.
-        provider: The provider whose model speaks, or empty.
+        maker: Who made the model that speaks; empty where that is not recorded, None where it is another's server.
+        opens: Whether nothing of the conversation comes before it.
     """
 
     profile: Profile
     notes: ChangeNotes
     role: SpeechRole
     mark: str = ""
-    provider: str = ""
+    maker: str | None = ""
+    opens: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether the provider that the request is for may have said it."""
+        return self.role == "assistant" and self.maker in {"", self.profile.reasoning.maker}
+
+    def carried(self, content: Content) -> Mapping[str, Any]:
+        """Return the provider's own fields of a block that go back with it."""
+        extra = content.model_extra or {}
+        return (
+            thaw({name: extra[name] for name in self.profile.api.blocks.carried if name in extra}) if self.ours else {}
+        )
 
     def parts(self, block: Block) -> Iterator[Part]:
         """Return the parts of a block: none for one that says nothing or cannot be said."""
@@ -147,7 +172,8 @@ def _text(voice: _Voice, block: Block, content: TextContent) -> Iterator[Part]:
         return
     extra = content.model_extra or {}
     phase = extra.get("phase")
-    yield TextPart(text, block.origin, signature(extra), phase if isinstance(phase, str) else "")
+    phase = phase if isinstance(phase, str) else ""
+    yield TextPart(text, block.origin, signature(extra), phase, voice.carried(content))
 
 
 def _media(voice: _Voice, block: Block, content: ImageContent | AudioContent) -> Iterator[Part]:
@@ -175,7 +201,7 @@ def _thinking(voice: _Voice, block: Block, content: ThinkingContent) -> Iterator
 def _call(voice: _Voice, block: Block, content: ToolCallContent) -> Iterator[Part]:
     if voice.role == "assistant":
         args, raw = _arguments(content, voice, block.origin)
-        yield CallPart(content.id, content.name, args, raw, content.artefact, block.origin)
+        yield CallPart(content.id, content.name, args, raw, content.artefact, block.origin, voice.carried(content))
         return
     voice.notes.add(block.origin, "tool call", How.REPLACED, f"no tool call can stand in {voice.role} words")
     yield TextPart(voice.fitted(called(content.name, content.arguments), block.origin), block.origin)
@@ -233,15 +259,43 @@ def _result_body(voice: _Voice, block: Block, content: ToolResultContent) -> Ite
 
 
 def _unknown(voice: _Voice, block: Block, content: Content) -> Iterator[Part]:
-    if voice.role == "assistant" and is_provider_block(content.type, voice.profile, voice.provider):
-        yield ProviderPart(content.type, thaw(content.model_extra or {}), block.origin)
+    """Return a block that palaver has no class for: unchanged for its maker, else the words in it, if there are any.
+
+    What a provider made of a conversation is needed where that conversation is not there.
+    """
+    part = ProviderPart(content.type, thaw(content.model_extra or {}), block.origin)
+    why = _foreign(voice, content.type)
+    if not why:
+        yield part
         return
-    why = f"no provider is known to take a block of type {content.type!r}"
     if voice.role in _TEXT_ONLY:
-        voice.notes.add(block.origin, "block", How.DROPPED, why)
+        voice.notes.add(block.origin, "block", How.DROPPED, f"{content.type}: {why}")
+        words = _summary(voice, part) if part.kind == COMPACTION else in_words(part)
+        if voice.role == "assistant" and words is not None:
+            yield replace(words, text=voice.fitted(words.text, block.origin))
         return
-    voice.notes.add(block.origin, "block", How.REPLACED, why)
+    voice.notes.add(block.origin, "block", How.REPLACED, f"{content.type}: {why}")
     yield TextPart(left_out(f"block of type {content.type!r}", "of no known type", block.origin), block.origin)
+
+
+def _foreign(voice: _Voice, kind: str) -> str:
+    """Return why a block does not go back, or an empty text."""
+    blocks, known = voice.profile.api.blocks, bool(voice.maker)
+    if voice.role != "assistant":
+        return "no provider is known to take it in these words"
+    if kind in blocks.denied:
+        return blocks.denied[kind]
+    if voice.ours and (known or kind in blocks.known):
+        return ""
+    return "another provider's" if known or voice.maker is None else "nobody recorded whose it is"
+
+
+def _summary(voice: _Voice, part: ProviderPart) -> TextPart | None:
+    """Return what a provider made of the conversation before, where that is not in the view."""
+    said = part.fields.get("content")
+    if not voice.opens or not isinstance(said, str) or not said.strip():
+        return None
+    return TextPart(from_harness("summary", said), part.origin)
 
 
 _Reader: TypeAlias = Callable[[_Voice, Block, Any], Iterator[Part]]

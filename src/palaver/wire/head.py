@@ -46,6 +46,7 @@ class Outline:
         structure: The structure of the answer, or None.
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
         notes: The changes so far.
+        carried: The newest fields of an answer that the next request repeats, such as the container in which code waits.
     """
 
     profile: Profile
@@ -56,6 +57,7 @@ class Outline:
     structure: Structure | None
     choice: str
     notes: ChangeNotes
+    carried: Mapping[str, Any]
 
 
 def with_parameters(body: Body, call: Call) -> Body:
@@ -79,14 +81,6 @@ def without_cached(body: Body, profile: Profile, notes: ChangeNotes) -> Body:
         if name in body:
             notes.add(None, name, How.CHANGED, f"not sent: the cache {body[cache.named]} has it")
     return {name: value for name, value in body.items() if name not in cache.moved}
-
-
-def sampled(body: Body, fields: Sequence[str], profile: Profile, notes: ChangeNotes) -> Body:
-    """Return an object without these sampling parameters where the model takes none."""
-    refused = () if profile.reasoning.sampling else [name for name in fields if body.get(name) is not None]
-    for name in refused:
-        notes.add(None, "parameter", How.DROPPED, f"{name}: this model takes no sampling parameters")
-    return {name: value for name, value in body.items() if name not in refused}
 
 
 def together(before: Mapping[str, Any], item: Mapping[str, Any], field: str) -> Body:
@@ -127,6 +121,7 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     names: Names,
     theirs: Provided,
     compiled: Sequence[Compiled],
+    carried: Mapping[str, Any],
     notes: ChangeNotes,
 ) -> Outline:
     """Decide everything but the conversation."""
@@ -139,7 +134,7 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
     choice = _choice(view, tools, call, names, notes)
-    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes)
+    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes, carried)
 
 
 def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: ChangeNotes) -> str:
@@ -184,7 +179,7 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Chan
             raise InvalidInput(f"The provider's tool {name!r} is {value!r}.", hint="Give true or a mapping of options.")
         options = {} if value is True else dict(value)
         known = profile.provided.get(_NAMES.get(name, name))
-        why = _refused(known, name, profile, declared)
+        why = _refused(known, name, profile, call, declared)
         if known is None or why:
             notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
         else:
@@ -194,12 +189,12 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Chan
     return Provided(tuple(tools), fields)
 
 
-def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, declared: frozenset[str]) -> str:
+def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, call: Call, declared: frozenset[str]) -> str:
     """Return why a tool cannot be sent, or an empty text."""
     if known is None:
         close = get_close_matches(name, {*profile.provided, *_NAMES}, 1)
         return f"{profile.name} has no such tool; it has {', '.join(close or profile.provided)}"
-    if not profile.tools.served:
+    if profile.tools.served is not None and not profile.tools.served.match(call.model):
         return "this model has no such tool"
     if declared and not profile.tools.mixed:
         return "this model takes it only without tools of your own"

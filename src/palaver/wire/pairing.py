@@ -30,8 +30,6 @@ from palaver.wire.script import (
 )
 from palaver.wire.table import Profile
 
-_ID_DIGITS = 24
-"""Hexadecimal digits of a derived call id: 96 bits; with `call_` 29 characters, which every profile accepts."""
 _NAME_DIGITS = 8
 """Hexadecimal digits that distinguish two tools whose names are equal after the provider's pattern is applied."""
 _NAME_CHARACTERS = 48
@@ -141,15 +139,16 @@ class _CallPairs:
     def _derived(self, call: CallPart) -> str:
         """Derive an id from the call's place in the log, so that it is the same in every request that shows the call."""
         place = ("", "") if call.origin is None else (call.origin.dialog, f"{call.origin.seq}:{call.origin.block}")
-        tries = (f"call_{derive_id(*place, call.id, str(attempt))[:_ID_DIGITS]}" for attempt in count())
+        prefix, digits = self._rules.prefix, self._rules.digits
+        tries = (f"{prefix}{derive_id(*place, call.id, str(attempt))[:digits]}" for attempt in count())
         return next(filter(self._free, tries))
 
     def answer(self, call: CallPart, answer: ResultPart | None) -> Part:
         """Return the result of a call with the ids of the wire; a call without a result gets a text that says so."""
         if answer is None:
             self._notes.add(call.origin, "result", How.ADDED, "the call has no result in the view")
-            return ResultPart(call.id, call.name, (TextPart(NO_RESULT),), error=True)
-        return replace(answer, id=call.id, name=call.name)
+            return ResultPart(call.id, call.name, (TextPart(NO_RESULT),), error=True, call=call)
+        return replace(answer, id=call.id, name=call.name, call=call)
 
     def without_results(self, speech: Speech) -> Speech:
         """Show results without a call as text; the harness speaks what is left of a tool's turn."""

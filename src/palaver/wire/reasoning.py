@@ -1,12 +1,9 @@
 """The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
-Thinking is signed or encrypted; its provider's models read it, as far as the table of models says. What came before it is the business of
+Thinking is signed or encrypted, and belongs to one provider and one family of models. What came before it is the business of
 :mod:`palaver.wire.binding`, when the whole request is known.
 Models that continue the assistant's words get none while thinking is off: such a request may not have any, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
-
-Tools of a provider's own leave blocks in answers. They go back while such tools are asked for: Anthropic wants a call with its result, Gemini
-its parts, OpenAI what a reasoning item led to. Otherwise they are left out: the words of the answer say what came of them.
 """
 
 from __future__ import annotations
@@ -17,10 +14,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from palaver.messages import ThinkingContent
-from palaver.wire.models import read_model
 from palaver.wire.rules import decode
-from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
-from palaver.wire.table import Profile
+from palaver.wire.script import CallPart, ChangeNotes, How, Part, Speech, Taken, TextPart, ThinkingPart
+from palaver.wire.table import Profile, Reasoning
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini accepts as the signature of a call or thought that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
@@ -31,7 +27,11 @@ _MAKERS: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"google|gemini"), "google"),
 )
 """How recordings spell the makers of artefacts. A reseller (Bedrock, Azure) is not the maker: its artefacts are its own."""
-_SERVER_CALL = "server_tool_use"
+
+# What names the day, the seller or the region of a model and not the model: us.anthropic.claude-x-20250929-v1:0, models/gemini-y.
+_AROUND = re.compile(
+    r"^(?:[a-z]+/)*(?:(?:[a-z]{2,6}\.)?anthropic\.)?|(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(?::\d+)?)+$"
+)
 
 
 def _maker(word: str) -> str:
@@ -39,16 +39,16 @@ def _maker(word: str) -> str:
     return next((maker for pattern, maker in _MAKERS if pattern.match(word.lower())), "")
 
 
-def _reads(profile: Profile, model: str, recorded: str) -> bool:
-    """Return whether a model reads what another one thought; a model that is not recorded counts as the same.
+def maker_of(provider: str, model: str) -> str | None:
+    """Return who made a model: None for a provider that resells or serves others', an empty text where neither is recorded."""
+    if provider:
+        return _maker(provider) or None
+    return _maker(_AROUND.sub("", model.lower())) if model else ""
 
-    A model whose name has no version may be of any: a provider passes over what its model does not read, without an error.
-    """
-    if not recorded:
-        return True
-    reader, maker, reaches = read_model(model), read_model(recorded), profile.reasoning.reads
-    within = maker.version is None or any(reach.includes(maker) for reach in reaches)
-    return maker == reader or (bool(reaches) and maker.line == reader.line and within)
+
+def _same_model(recorded: str, model: str) -> bool:
+    """Return whether two names are of one model, apart from date, seller and region; a model that is not recorded counts as the same."""
+    return not recorded or _AROUND.sub("", recorded.lower()) == _AROUND.sub("", model.lower())
 
 
 # --- thinking ------------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def with_reasoning(
         for part in thoughts if why else ():
             notes.add(part.origin, "thinking", How.DROPPED, why)
         parts: tuple[Part, ...] = tuple(part for part in speech.parts if not (why and isinstance(part, ThinkingPart)))
-        if form == "parts" and speech.role == "assistant":
+        if (form == "parts" or (form == "none" and profile.reasoning.signed_calls)) and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
         taken.added.update(() if why else items)
         yield speech if parts == speech.parts else replace(speech, parts=parts)
@@ -91,15 +91,30 @@ def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile,
     form = profile.reasoning.form
     if not thoughts:
         return ""
-    if form == "none":
-        return "the API takes no thinking back"
+    if form in {"none", "fields"}:
+        silent = "the API takes no thinking back"
+        return silent if form == "none" else _refused_field(speech, thoughts, profile.reasoning, model)
     if any(_made_by(part, speech) != profile.reasoning.maker for part in thoughts):
         return "another provider's"
-    if not all(_reads(profile, model, part.content.model or speech.model) for part in thoughts):
-        return "of a model whose thinking this one does not read"
+    if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
+        return "another model's"
     if form == "blocks" and profile.turns.assistant_last and not thinks:
         return "thinking is off, and a request that ends on the assistant's words may hold none"
     return _malformed(speech.parts, thoughts, form)
+
+
+def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reasoning, model: str) -> str:
+    """Return why reasoning cannot go back in a field of its message: it goes to its family of models, and where nobody recorded whose it is."""
+    for part in thoughts:
+        said = part.content
+        words = [word.lower() for word in (said.provider or speech.provider, said.model or speech.model) if word]
+        if words and rules.family is not None and not any(rules.family.search(word) for word in words):
+            return "another provider's"
+        if rules.same_model and not _same_model(said.model or speech.model, model):
+            return "another model's"
+        if not (said.artefact.get(rules.field) if rules.field == "reasoning_details" else said.content):
+            return "its provider kept it to itself"
+    return "its turn breaks off after it" if isinstance(speech.parts[-1], ThinkingPart) else ""
 
 
 def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: str) -> str:
@@ -125,7 +140,7 @@ def _made_by(part: ThinkingPart, speech: Speech) -> str:
         return "openai"
     if signature(said.artefact):
         return "google"
-    model = read_model(said.model or speech.model).maker
+    model = _maker(_AROUND.sub("", (said.model or speech.model).lower()))
     return model or ("anthropic" if said.signature or said.redacted else "")
 
 
@@ -169,8 +184,8 @@ def thought_signature(part: ThinkingPart) -> str:
 
 def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: ChangeNotes) -> Iterator[Part]:
     """Return a turn with the signatures of this model, and a dummy on the first call where one is required."""
-    maker = _maker(speech.provider) if speech.provider else read_model(speech.model).maker
-    ours = maker in {"google", ""} and _reads(profile, model, speech.model)
+    ours = _maker(speech.provider or _AROUND.sub("", speech.model.lower())) in {"google", ""}
+    ours = ours and _same_model(speech.model, model)
     first = True
     for part in parts:
         known = part.signature if isinstance(part, TextPart) else ""
@@ -230,69 +245,3 @@ def _stepped(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[P
 
 
 _DUMMY_STEP = ThinkingPart(ThinkingContent("", artefact={"type": "thought", "signature": DUMMY_SIGNATURE}))
-
-
-# --- blocks of the provider's own tools ----------------------------------------------------------------------------------
-
-
-def is_provider_block(kind: str, profile: Profile, provider: str) -> bool:
-    """Return whether a tool of the provider that the request is for left a block of this kind."""
-    return kind in profile.reasoning.blocks and _maker(provider) == profile.reasoning.maker
-
-
-def with_provider_blocks(
-    script: Sequence[Speech], profile: Profile, notes: ChangeNotes, *, asked: bool
-) -> Iterator[Speech]:
-    """Return the script with the blocks of the provider's own tools that can go back, and without the others.
-
-    Args:
-        script: The speeches of an exchange.
-        profile: The provider's rules.
-        notes: The changes so far.
-        asked: Whether the request asks for tools of the provider's own.
-    """
-    for speech in script:
-        blocks = [part for part in speech.parts if isinstance(part, ProviderPart)]
-        gone: set[int] = set()
-        whole = _answered([part for part in blocks if _sound(part)])
-        for part in blocks:
-            why = "" if asked else "no tool of the provider's own is asked for"
-            if not why and not _sound(part):
-                why = "what its provider gives every such block is not there"
-            if not why and _id(part) and _id(part) not in whole:
-                why = "its other half is not there"
-            if why:
-                gone.add(id(part))
-                notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: {why}")
-        for thought, after in pairwise(speech.parts) if profile.reasoning.form == "items" else ():
-            if isinstance(thought, ThinkingPart) and id(after) in gone:
-                gone.add(id(thought))
-                notes.add(thought.origin, "thinking", How.DROPPED, "what it led to is left out")
-        yield replace(speech, parts=tuple(part for part in speech.parts if id(part) not in gone)) if gone else speech
-
-
-def _sound(part: ProviderPart) -> bool:
-    """Return whether a block has the fields that the provider asks of its kind (the types of the `anthropic` package)."""
-    if part.kind == _SERVER_CALL:
-        name, given = part.fields.get("name"), part.fields.get("input")
-        return bool(_id(part)) and isinstance(name, str) and isinstance(given, Mapping)
-    return not part.kind.endswith("_tool_result") or (bool(_id(part)) and "content" in part.fields)
-
-
-def _id(part: ProviderPart) -> str:
-    """Return the id that connects an Anthropic tool's call and result; empty for single blocks."""
-    bound = part.kind == _SERVER_CALL or part.kind.endswith("_tool_result")
-    found = part.fields.get("id" if part.kind == _SERVER_CALL else "tool_use_id")
-    return found if bound and isinstance(found, str) else ""
-
-
-def _answered(blocks: Sequence[ProviderPart]) -> frozenset[str]:
-    """Return the ids with a call and, after it, a result."""
-    called: set[str] = set()
-    answered: set[str] = set()
-    for part in blocks:
-        if part.kind == _SERVER_CALL:
-            called.add(_id(part))
-        elif _id(part) in called:
-            answered.add(_id(part))
-    return frozenset(answered)

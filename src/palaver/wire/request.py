@@ -18,13 +18,13 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, Omission, Reason, View
-from palaver.wire.binding import bound_after, digest, own_digest, thoughts, without
+from palaver.wire.binding import COMPACTION, bound_after, digest, own_digest, thoughts, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, Speech
 from palaver.wire.table import Profile
 
-COMPILER = 9
+COMPILER = 8
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 
@@ -46,7 +46,6 @@ class Call:
         temperature: The sampling temperature; None for the provider's own.
         stream: Whether the answer arrives in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
-        auto_choice: Whether a tool that would be forced is left to the model, with a note, where the model refuses to be forced.
         strict_tools: Whether to ask that arguments follow the tools' schemas, where provider and schema permit it.
         format: The structure of the answer, or None. It goes into the provider's own field, in its dialect; where a model accepts no schema,
             the instructions ask for it in words.
@@ -65,7 +64,6 @@ class Call:
     temperature: float | None = None
     stream: bool = False
     tool_choice: str = ""
-    auto_choice: bool = False
     strict_tools: bool = False
     format: Format | None = None
     provider_tools: Mapping[str, Any] = EMPTY
@@ -120,7 +118,12 @@ class Compiled:
         calls: Whether it has tool calls.
         asks: Whether it begins with a user's words.
         cleaned: Whether something in it had to be cleaned.
+        opens: Whether nothing of the conversation comes before it in the view.
+        links: The calls in it that the provider runs itself, and their results, in order: `call` or `result`, and the id.
+        restarts: Whether the provider compacted what comes before it, and reads no further back.
+        carried: Fields of the answer that the next request repeats.
         bare: It without thinking; itself where it has none.
+        less: It without some of its calls and results, by their ids, once it was compiled so.
         checked: Whether a request that contains it was found valid.
     """
 
@@ -135,7 +138,12 @@ class Compiled:
     calls: bool
     asks: bool
     cleaned: bool
+    opens: bool
+    links: tuple[tuple[str, str], ...]
+    restarts: bool
+    carried: Mapping[str, Any]
     bare: Compiled = field(init=False, repr=False)
+    less: tuple[frozenset[str], Compiled] | None = field(default=None, init=False, repr=False)
     checked: bool = False
 
     def __post_init__(self) -> None:
@@ -147,9 +155,9 @@ class Compiled:
         """The digest of its items."""
         return digest(self.data)
 
-    def fits(self, taken: AbstractSet[str]) -> bool:
+    def fits(self, taken: AbstractSet[str], *, opens: bool) -> bool:
         """Return whether compiling it again would change nothing, after other exchanges used these ids."""
-        return self.ids.isdisjoint(taken) and self.met <= taken
+        return self.opens == opens and self.ids.isdisjoint(taken) and self.met <= taken
 
 
 class Memo:
@@ -206,6 +214,7 @@ class Request(Mapping[str, Any]):
         pieces: The places of the view's exchanges; empty likewise.
         written: The canonical bytes of each item of the conversation; empty likewise.
         bound: What the thinking of its answer will be bound to; None likewise.
+        anew: The digest with which the chain begins again where the provider compacted all before; empty likewise.
     """
 
     profile: Profile
@@ -219,6 +228,7 @@ class Request(Mapping[str, Any]):
     pieces: tuple[Extent, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
     bound: Bound | None = field(default=None, repr=False, compare=False)
+    anew: str = field(default="", repr=False, compare=False)
 
     @cached_property
     def _arguments(self) -> dict[str, Any]:
@@ -242,6 +252,11 @@ class Request(Mapping[str, Any]):
 
     def bound_for(self, answer: Message) -> Bound | None:
         """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says it left out."""
+        field = self.profile.api.blocks.compaction
+        if self.bound is not None and any(
+            block.type == COMPACTION and (block.model_extra or {}).get(field) for block in answer.contents
+        ):
+            return bound_after((), self.anew)
         gone = [index for index, _ in self._transformed(answer)]
         if self.bound is None or not gone:
             return self.bound

@@ -40,12 +40,14 @@ class TextPart:
         origin: The block that it shows, or None.
         signature: A Gemini thought signature on this text, or empty.
         phase: OpenAI's label of the text, `commentary` or `final_answer`, or empty.
+        carried: The provider's own fields, which go back with it, such as citations.
     """
 
     text: str
     origin: Handle | None = None
     signature: str = ""
     phase: str = ""
+    carried: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class CallPart:
         raw: The arguments as JSON text, as the model wrote them where that is valid JSON.
         artefact: What the provider wants back with the call.
         origin: The block, or None.
+        carried: The provider's own fields, which go back with it, such as the code that made the call.
     """
 
     id: str
@@ -98,6 +101,7 @@ class CallPart:
     raw: str
     artefact: Mapping[str, object] = field(default_factory=dict, hash=False)
     origin: Handle | None = None
+    carried: Mapping[str, object] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class ResultPart:
         body: What the tool returned.
         error: Whether the tool failed.
         origin: The block, or None for a result of no entry.
+        call: The call that it answers, once they are paired.
+        artefact: The provider's own item of the result, where it is recorded.
     """
 
     id: str
@@ -117,6 +123,8 @@ class ResultPart:
     body: tuple[TextPart | MediaPart, ...]
     error: bool = False
     origin: Handle | None = None
+    call: CallPart | None = None
+    artefact: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @property
     def text(self) -> str:
@@ -126,7 +134,7 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ProviderPart:
-    """A block that a tool of the provider's own left in an answer. It goes back unchanged.
+    """A block that only its provider reads. It goes back unchanged.
 
     Attributes:
         kind: Its type, in the provider's spelling.

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from palaver.wire.models import Reach
 from palaver.wire.place import Shape, Violation
 
 Dialect = Literal["openai", "anthropic", "gemini"]
@@ -51,6 +50,8 @@ class Calls:
 
     Attributes:
         id: The pattern of a call's whole id.
+        prefix: What ids begin with that are derived, because a recorded one does not suit.
+        digits: How many hexadecimal digits follow.
         unique: Whether ids differ in the whole ``request`` or only within one ``turn``.
         arguments: Whether arguments are JSON in a ``string`` or an ``object``.
         most: The most calls of one turn; None for no published figure.
@@ -58,6 +59,8 @@ class Calls:
     """
 
     id: re.Pattern[str]
+    prefix: str = "call_"
+    digits: int = 24
     unique: Literal["request", "turn"]
     arguments: Literal["string", "object"]
     most: int | None = None
@@ -73,18 +76,14 @@ class Tools:
         most: The most tools of one request; None for no published figure.
         needed: Whether tools must be defined while calls or results are in the history.
         mixed: Whether tools of the provider's own may be mixed with defined ones.
-        served: Whether the model has tools of the provider's own.
-        forced: Whether a tool can be forced.
-        functions: Whether tools may be declared while the model thinks.
+        served: The pattern of the beginning of models that have tools of the provider's own; None for all models.
     """
 
     name: re.Pattern[str]
     most: int | None = None
     needed: bool = False
     mixed: bool = True
-    served: bool = True
-    forced: bool = True
-    functions: bool = True
+    served: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,30 +111,28 @@ class Reasoning:
 
     Attributes:
         form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn, ``steps`` of their own that
-            any model of the maker takes, or ``none`` where the API takes no reasoning back.
+            any model of the maker takes, ``fields`` of a message, or ``none`` where the API takes no reasoning back.
         signed_calls: Whether the first call of every step in the current turn must have its signature, or with ``steps`` a signed one before it.
-        thinking: The values of ``thinking.type`` that are accepted; empty where they are not checked.
-        thinks: Whether the model thinks where a request does not say: ``always``, ``on``, ``off``, or empty where this is not known.
-        efforts: The values of the effort, or of Gemini's thinking level; empty where they are not checked.
-        quiet_effort: The highest effort at which thinking can be turned off; empty for any.
+        manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
         sampling: Whether temperature, top_p and top_k are accepted.
-        reads: Whose thinking the model reads besides its own.
         bound: Whether the provider refuses or withholds thinking after anything before it changed.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
-        blocks: The kinds of blocks that the maker's own tools leave in answers and that go back unchanged.
+        field: The field of a message with its reasoning; `content` where it has a part of its own there.
+        wanted: Which messages of the assistant must have the field: those with `calls`, `all`, or none.
+        family: The pattern of the names of providers and models whose reasoning goes back in the field.
+        same_model: Whether it goes back to the model that wrote it only.
     """
 
-    form: Literal["blocks", "items", "parts", "steps", "none"]
+    form: Literal["blocks", "items", "parts", "steps", "fields", "none"]
     signed_calls: bool = False
-    thinking: tuple[str, ...] = ()
-    thinks: Literal["always", "on", "off", ""] = ""
-    efforts: tuple[str, ...] = ()
-    quiet_effort: str = ""
+    manual: bool = True
     sampling: bool = True
-    reads: tuple[Reach, ...] = ()
     bound: bool = False
     maker: str = ""
-    blocks: frozenset[str] = frozenset()
+    field: str = ""
+    wanted: Literal["", "calls", "all"] = ""
+    family: re.Pattern[str] | None = None
+    same_model: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +186,31 @@ class Cache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBlocks:
+    """Blocks and items that only their provider reads: they go back to it unchanged, those of unknown kinds too, unless this says why not.
+
+    Attributes:
+        known: Kinds that the API documents. One whose provider is not recorded is the API's own.
+        denied: Kinds that do not go back, each with the reason.
+        missing: Returns what a block needs and the request does not have, or an empty text; from its kind, its fields and the tools.
+        calls: Kinds of calls that the provider runs itself, and whose results are blocks of their own.
+        results: The pattern of the kinds of their results, which name the call as `tool_use_id`.
+        compaction: The field of a compaction that says what came before; empty where the API has none.
+        carried: Fields of texts and calls that go back with them.
+        resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
+    """
+
+    known: frozenset[str] = frozenset()
+    denied: Mapping[str, str] = field(default_factory=dict)
+    missing: Callable[[str, Mapping[str, Any], frozenset[str]], str] = field(default=lambda _kind, _fields, _tools: "")
+    calls: frozenset[str] = frozenset()
+    results: re.Pattern[str] | None = None
+    compaction: str = ""
+    carried: frozenset[str] = frozenset()
+    resumes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class API:
     """How requests of one API are written and checked, so that the compiler and the checks know no provider.
 
@@ -202,6 +224,7 @@ class API:
         arguments: Returns the arguments of the SDK for a body and a model; None where they are the body.
         headers: Returns the headers that a body needs besides those of every request; None where there are none.
         binding: The fields of a body that what a model thinks is bound to, besides the conversation.
+        blocks: Which blocks and items of the provider's own go back.
         shape: The fields of a body.
         checks: The rules over more than one field, each a function of a `Subject`.
     """
@@ -215,6 +238,7 @@ class API:
     arguments: Callable[[Body, str], Body] | None = None
     headers: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
     binding: tuple[str, ...] = ()
+    blocks: OwnBlocks = OwnBlocks()
     shape: Shape
     checks: Sequence[Callable[..., Iterator[Violation]]]
 
@@ -245,7 +269,6 @@ class Profile:
         conversation: The field of the body with the conversation.
         pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
         provided: How each tool that the provider runs itself is declared, before its options.
-        columns: What is known of the model better than in palaver's own table, by column (`palaver.wire.models.ModelRow`).
     """
 
     name: str
@@ -263,4 +286,3 @@ class Profile:
     reasoning: Reasoning
     media: MediaLimits
     cache: Cache
-    columns: Mapping[str, Any] = field(default_factory=dict, hash=False)

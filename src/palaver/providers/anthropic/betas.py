@@ -39,18 +39,26 @@ def _said(body: _Json, role: str) -> Iterator[_Json]:
             yield from message["content"]
 
 
-def _summarized(body: _Json) -> bool:
-    """Return whether a body has a block of a compaction on demand, which is signed."""
-    return any(block["type"] == "compaction" and block.get("signature") for block in _said(body, "assistant"))
+def _compacted(body: _Json, *, signed: bool) -> bool:
+    """Return whether a body has the block of a compaction on demand, which is signed, or of one at a threshold."""
+    blocks = (block for block in _said(body, "assistant") if block["type"] == "compaction")
+    return any(bool(block.get("signature")) == signed for block in blocks)
+
+
+def _has(body: _Json, *kinds: str) -> bool:
+    """Return whether the assistant's words have a block whose kind begins so."""
+    return any(block["type"].startswith(kinds) for block in _said(body, "assistant"))
 
 
 _BETAS: tuple[tuple[str, Callable[[_Json], object]], ...] = (
     ("thinking-binding-controls-2026-08-01", lambda body: _within(body, "thinking", "block_binding")),
     ("thinking-display-updates-2026-08-18", lambda body: _within(body, "thinking", "display") == "updates"),
     ("context-management-2025-06-27", lambda body: _edits(body) - {"compact_20260112"}),
-    ("compact-2026-01-12", lambda body: "compact_20260112" in _edits(body)),
-    ("compact-2026-09-04", lambda body: "compaction" in body or _summarized(body)),
-    ("mcp-client-2026-09-15", lambda body: "mcp_servers" in body),
+    ("compact-2026-01-12", lambda body: "compact_20260112" in _edits(body) or _compacted(body, signed=False)),
+    ("compact-2026-09-04", lambda body: "compaction" in body or _compacted(body, signed=True)),
+    ("mcp-client-2026-09-15", lambda body: "mcp_servers" in body or _has(body, "mcp_")),
+    ("server-side-fallback-2026-07-01", lambda body: "fallbacks" in body or _has(body, "fallback")),
+    ("advisor-tool-2026-03-01", lambda body: _has(body, "advisor_")),
     ("inline-tools-2026-09-15", lambda body: any(block["type"].startswith("tool_") for block in _said(body, "system"))),
     (
         "mid-conversation-system-clear-at-2026-08-21",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from palaver.providers.anthropic.write import FORCED
+from palaver.providers.anthropic.blocks import CALLS, RESULTS
 from palaver.wire import rules
 from palaver.wire.place import ANY, OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
@@ -61,6 +61,7 @@ _USER: Final[dict[str, Shape]] = {
     },
     "container_upload": {"file_id": str, **_MARKED},
 }  # fmt: skip
+_CALLED: Shape = {"id": str, "name": str, "input": OPEN, **OPEN}
 _SERVED: Shape = {"tool_use_id": str, "content": ANY, **OPEN}
 _ASSISTANT: Final[dict[str, Shape]] = {
     "text": _TEXT,
@@ -72,21 +73,23 @@ _ASSISTANT: Final[dict[str, Shape]] = {
         **_MARKED,
     },
     # What the provider's own tools leave. It goes back unchanged; its inside is theirs.
-    "server_tool_use": {"id": str, "name": str, "input": OPEN, **OPEN},
-    **dict.fromkeys((
-        "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result", "tool_search_tool_result",
-    ), _SERVED),
+    "fallback": {"from": OPEN, "to": OPEN, **OPEN},
+    "mcp_tool_listing": OPEN,
+    "container_upload": {"file_id": str, **_MARKED},
+    **dict.fromkeys(CALLS, _CALLED),
+    **dict.fromkeys(RESULTS - {"mcp_tool_result"}, _SERVED),
+    "mcp_tool_result": {"tool_use_id": str, **OPEN},
 }  # fmt: skip
 _ALL = frozenset(_USER | _ASSISTANT)
 
 
-def _message(blocks: dict[str, Shape]) -> Shape:
-    return {"content": (str, [Kinds(blocks, elsewhere=_ALL - blocks.keys())])}
+def _message(blocks: dict[str, Shape], *, others: bool = False) -> Shape:
+    return {"content": (str, [Kinds(blocks, elsewhere=_ALL - blocks.keys(), others=others)])}
 
 
 _MESSAGE = Kinds(
-    {"user": _message(_USER), "assistant": _message(_ASSISTANT), "system": _message({"text": _TEXT})},
+    # a kind that nobody knows yet is one that the model's provider made
+    {"user": _message(_USER), "assistant": _message(_ASSISTANT, others=True), "system": _message({"text": _TEXT})},
     key="role",
     rule=Breach.ROLE_UNKNOWN,
 )
@@ -102,8 +105,6 @@ _DISPLAY: dict[str, Shape] = {
     "block_binding?": (None, {"prefix_mismatch_behavior?": (None, one("error", "drop_block"))}),
 }
 
-_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
-
 REQUEST: Final[Shape] = {
     "model": str,
     "max_tokens": Number(0, whole=True),  # 0 fills the cache and answers nothing
@@ -111,7 +112,7 @@ REQUEST: Final[Shape] = {
     "cache_control?": _CACHE,
     "metadata?": {"user_id?": (None, str)},
     "output_config?": {
-        "effort?": (None, one(*_EFFORTS)),
+        "effort?": (None, one("low", "medium", "high", "xhigh", "max")),
         "format?": (None, Kinds({"json_schema": {"schema": OPEN}})),
     },
     "stop_sequences?": [str],
@@ -129,6 +130,8 @@ REQUEST: Final[Shape] = {
 }  # fmt: skip
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+GOES_ON: Final = CALLS | RESULTS | {"compaction"}
+"""The kinds of blocks after which the assistant goes on by itself when a request ends on them: that is no prefill."""
 _LEAST_BUDGET = 1024  # thinking.budget_tokens: «must be ≥1024 and less than max_tokens», API reference
 _LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
 
@@ -172,7 +175,7 @@ def _order(subject: Subject) -> Iterator[Violation]:
         if message["role"].text != "system":
             continue
         blocks = list(_blocks(before))
-        served = before["role"].text == "assistant" and blocks and blocks[-1]["type"].text == "server_tool_use"
+        served = before["role"].text == "assistant" and blocks and blocks[-1]["type"].text.endswith("_tool_result")
         why = ""
         if not subject.profile.turns.system_inside:
             why = "this model takes instructions in the field system only"
@@ -188,6 +191,11 @@ def _ending(subject: Subject) -> Iterator[Violation]:
     """Check a request that ends on the assistant's words: whether it may, and how they may end."""
     last = subject.body["messages"][-1]
     if subject.as_history or last["role"].text != "assistant" or any(_blocks(last, "tool_use")):
+        return
+    ends = [block["type"].text for block in _blocks(last)][-1:]
+    if (
+        ends and ends[0] in GOES_ON
+    ):  # a turn that the provider paused, or that it compacted: it goes on when it is sent back
         return
     if not subject.profile.turns.assistant_last:
         message = "a request may not end on the assistant's words: this model does not support prefill"
@@ -261,7 +269,7 @@ def _served(subject: Subject) -> Iterator[Violation]:
             asked.clear()
         for block in blocks if said else ():
             kind = block["type"].text
-            if kind == "server_tool_use":
+            if kind in CALLS:
                 asked[block["id"].text] = block
             elif kind.endswith("_tool_result") and asked.pop(block["tool_use_id"].text, None) is None:
                 yield block.breaks(Breach.PROVIDER_CALL, "the call that this could be the result of is not before it")
@@ -323,47 +331,28 @@ def _thinking_first(subject: Subject) -> Iterator[Violation]:
 
 def _thinking_config(subject: Subject) -> Iterator[Violation]:
     """Check what may be asked for together with thinking (extended-thinking, «feature compatibility»)."""
-    body, config, known = subject.body, subject.body["thinking"], subject.profile.reasoning
-    kind, effort = config["type"], body["output_config"]["effort"]
-    if kind.text and known.thinking and kind.text not in known.thinking:
-        why = f"this model takes thinking of type {' or '.join(known.thinking)}"
-        yield kind.breaks(Breach.PARAMETER_REFUSED, why)
-    yield from rules.efforts(effort, known.efforts)
-    high = _EFFORTS.index(known.quiet_effort) if known.quiet_effort else len(_EFFORTS)
-    if kind.text == "disabled" and effort.text in _EFFORTS[high + 1 :]:
-        why = f"this model can be kept from thinking up to the effort {known.quiet_effort}"
-        yield kind.breaks(Breach.PARAMETER_CONFLICT, why)
-    if kind.text == "enabled":
+    body, config = subject.body, subject.body["thinking"]
+    if config["type"].text == "enabled":
         budget, limit = config["budget_tokens"], body["max_tokens"].number
+        if not subject.profile.reasoning.manual:
+            yield config["type"].breaks(Breach.PARAMETER_REFUSED, "this model takes adaptive thinking only")
         if budget.number is not None and budget.number < _LEAST_BUDGET:
             yield budget.breaks(Breach.THINKING_BUDGET, f"the budget must be at least {_LEAST_BUDGET} tokens")
         elif budget.number is not None and limit is not None and budget.number >= limit:
             yield budget.breaks(Breach.THINKING_BUDGET, "the budget must be less than max_tokens")
-    if body["tool_choice"]["type"].text in FORCED:
-        yield from _forced(subject)
-
-
-def _forced(subject: Subject) -> Iterator[Violation]:
-    """Check a choice that forces a call: not where the model thinks with a budget, and not with models that choose by themselves.
-
-    «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507. «tool_choice: type "tool" and "any" are not supported
-    for this model»: build-with-claude/thinking-troubleshooting. Adaptive thinking permits it with the other models (build-with-claude/thinking).
-    """
-    choice = subject.body["tool_choice"]
-    if subject.body["thinking"]["type"].text == "enabled":
-        why = "thinking has a budget: a tool may not be forced; auto_choice=True leaves it to the model"
-        yield choice.breaks(Breach.PARAMETER_CONFLICT, why)
-    elif not subject.profile.tools.forced:
-        why = "this model may not be forced to call a tool; auto_choice=True leaves it to the model"
-        yield choice.breaks(Breach.PARAMETER_REFUSED, why)
+    if _thinks(body) and body["tool_choice"]["type"].text in ("any", "tool"):
+        # «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507
+        yield body["tool_choice"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: a tool may not be forced")
 
 
 def _sampling(subject: Subject) -> Iterator[Violation]:
     """Check sampling parameters: newer models accept none, and thinking accepts hardly any."""
     body = subject.body
-    yield from rules.unsampled(body, ("temperature", "top_k", "top_p"), subject.profile)
-    if subject.profile.reasoning.sampling and _thinks(body):
-        # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
+    given = [body[name] for name in ("temperature", "top_k", "top_p") if body[name]]
+    if not subject.profile.reasoning.sampling:
+        for parameter in given:
+            yield parameter.breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
+    elif _thinks(body):  # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
         if body["temperature"].number not in (None, 1):
             yield body["temperature"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")
         if body["top_k"]:

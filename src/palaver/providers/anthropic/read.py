@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
-from palaver.messages import APITypes
+from palaver.messages import APITypes, AssistantMessage, Content, ToolCallContent, UnknownContent
+from palaver.messages.roles import WAITS
+from palaver.providers.anthropic.blocks import CALLS
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
-from palaver.wire import TRANSFORMED, Request
+from palaver.view.blocks import CARRIED
+from palaver.wire import Request
+from palaver.wire.served import FALLBACK
 
 
 class AnthropicAnswer(AnswerReader):
     """Reads a message, or the events of its stream.
 
     Blocks keep their order and what makes them valid in the next request: the signature of thinking, the data of redacted thinking, the
-    id of a call. Blocks of Anthropic's own tools are kept whole.
+    id of a call. Blocks of all other kinds are kept whole.
     """
 
     _api = APITypes.COMPLETION
@@ -26,6 +31,7 @@ class AnthropicAnswer(AnswerReader):
         self._open: dict[int, Json] = {}
         self._citations: dict[int, list[Json]] = {}
         self._inputs: dict[int, str] = {}
+        self._signer = self._model
 
     def _whole(self, data: Json) -> Iterator[Event]:
         self._judge(data)
@@ -47,7 +53,7 @@ class AnthropicAnswer(AnswerReader):
             self._header(message)
             yield from self._used(message.get("usage"))
         elif kind == "message_delta":
-            self._footer(mapping(data.get("delta")))
+            self._footer({**kept(data, "type", "delta", "usage"), **mapping(data.get("delta"))})
             usage = mapping(data.get("usage"))
             # a null at the end does not take back a figure of the beginning
             yield from self._used({key: value for key, value in usage.items() if value is not None})
@@ -70,7 +76,7 @@ class AnthropicAnswer(AnswerReader):
         """Read a block, or the start of a streamed one."""
         kind = text(block.get("type"))
         self._open[index] = block
-        owner = {"provider": "anthropic", "model": self._model}
+        owner = {"provider": "anthropic", "model": self._signer}
         if kind == "text":
             yield from self._text(index, text(block.get("text")), **kept(block, "text"))
         elif kind == "thinking":
@@ -82,6 +88,8 @@ class AnthropicAnswer(AnswerReader):
             yield from self._call(index, text(block.get("id")), text(block.get("name")), **more)
         elif not self._streamed:
             yield from self._unknown(index, block)
+        if kind == FALLBACK:
+            self._signer = text(mapping(block.get("to")).get("model")) or self._signer
 
     def _more(self, index: int, delta: Json) -> Iterator[Event]:
         kind = text(delta.get("type"))
@@ -93,6 +101,11 @@ class AnthropicAnswer(AnswerReader):
             yield from self._thinking(index, "", text(delta.get("signature")))
         elif kind == "citations_delta":
             self._citations.setdefault(index, []).append(mapping(delta.get("citation")))
+        elif kind == "compaction_delta":
+            self._open[index] = {
+                **self._open[index],
+                **{name: value for name, value in delta.items() if name != "type"},
+            }
         elif kind == "input_json_delta":
             piece = text(delta.get("partial_json"))
             if self._open[index].get("type") == "tool_use":
@@ -114,6 +127,27 @@ class AnthropicAnswer(AnswerReader):
         except ValueError:
             return {**block, "input": self._inputs[index]}
 
+    def _contents(self, contents: tuple[Content, ...]) -> tuple[Content, ...]:
+        """Return the blocks; the calls of a model before the fallback to another are kept as they came, and are none to run."""
+        last = max((at for at, block in enumerate(contents) if block.type == FALLBACK), default=0)
+        return tuple(
+            UnknownContent(type="tool_use", id=block.id, name=block.name, input=block.args)
+            if at < last and isinstance(block, ToolCallContent)
+            else block
+            for at, block in enumerate(contents)
+        )
+
+    def _told(self, message: AssistantMessage) -> dict[str, Any]:
+        """Return whether a tool of Anthropic's still runs: its result is not there, or its code called a tool of the caller's."""
+        made = {str(block.model_extra.get("id")) for block in message.contents if block.type in CALLS}
+        done = {
+            str(block.model_extra.get("tool_use_id"))
+            for block in message.contents
+            if block.type.endswith("_tool_result")
+        }
+        code = [mapping(call.model_extra.get("caller")).get("tool_id") for call in message.tool_calls()]
+        return {WAITS: True} if made - done or any(code) else {}
+
     def _judge(self, data: Json) -> None:
         """Raise the error that the answer reports in place of a message."""
         error = mapping(data.get("error"))
@@ -123,13 +157,18 @@ class AnthropicAnswer(AnswerReader):
     def _header(self, message: Json) -> None:
         self._response_id = text(message.get("id")) or self._response_id
         self._served_by(message.get("model"))
-        self._metadata |= kept({TRANSFORMED: message.get(TRANSFORMED)})
+        self._kept(message)
 
     def _footer(self, said: Json) -> None:
         self._stop = text(said.get("stop_reason")) or self._stop
-        self._metadata |= kept(
-            said, "stop_reason", "content", "id", "model", "role", "usage", "context_management", TRANSFORMED
-        )
+        self._kept(said)
+
+    def _kept(self, said: Json) -> None:
+        """Keep what the answer says about itself, and what the next request repeats."""
+        self._metadata |= kept(said, "stop_reason", "content", "id", "model", "role", "usage")
+        container = text(mapping(said.get("container")).get("id"))
+        if container:
+            self._metadata[CARRIED] = {"container": container}
 
 
 READER = AnthropicAnswer

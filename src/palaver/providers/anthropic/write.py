@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from palaver.log import Handle
-from palaver.wire.head import Declared, Outline, sampled, together, with_parameters
+from palaver.wire.head import Declared, Outline, together, with_parameters
 from palaver.wire.request import Call
 from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
@@ -21,10 +21,8 @@ MAX_TOKENS = 4096
 docs/en/about-claude/models/overview). A thinking budget is added to it."""
 
 _CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
-FORCED = frozenset({"any", "tool"})
-"""The choices of tools that force a call."""
-
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
+_OF_CALLS = frozenset({"caller", "toolset_name"})
 _MARKED_MESSAGES = 2
 """The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""
 
@@ -46,7 +44,14 @@ def head(outline: Outline) -> Body:
         out["output_config"] = {"format": {"type": "json_schema", "schema": outline.structure.schema}}
     if call.stream:
         out["stream"] = True
-    return _accepted(with_parameters(out | _sampling(outline), call), outline)
+    return with_parameters(out | _container(outline) | _sampling(outline), call)
+
+
+def _container(outline: Outline) -> Body:
+    """Return the container in which the code of earlier answers ran, for more code in it; calls that code made need it to go on."""
+    name, tools = outline.carried.get("container"), outline.provided.tools
+    runs = any(str(tool.get("type")).startswith("code_execution") for tool in tools)
+    return {"container": name} if name and runs else {}
 
 
 def _max_tokens(call: Call) -> int:
@@ -70,48 +75,13 @@ def provided(known: Mapping[str, Any], options: Body) -> Provided:
 def _sampling(outline: Outline) -> Body:
     """Return the temperature, where the model accepts one."""
     temperature = outline.call.temperature
-    if temperature is None:
-        return {}
-    if outline.profile.reasoning.sampling and outline.call.thinks and temperature != 1:
-        outline.notes.add(None, "parameter", How.DROPPED, "temperature: it is 1 while the model thinks")
+    why = "" if outline.profile.reasoning.sampling else "this model takes no sampling parameters"
+    why = why or ("it is 1 while the model thinks" if outline.call.thinks and temperature != 1 else "")
+    if temperature is None or why:
+        if temperature is not None:
+            outline.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
         return {}
     return {"temperature": temperature}
-
-
-def _accepted(body: Body, outline: Outline) -> Body:
-    """Return a body with what the model takes instead of what it refuses, where the meaning is the same; the rest is for the checks to refuse."""
-    out = sampled(body, ("temperature", "top_p", "top_k"), outline.profile, outline.notes)
-    return _chosen(_thinking(out, outline), outline)
-
-
-def _thinking(body: Body, outline: Outline) -> Body:
-    """Return a body whose thinking has no budget where the model decides by itself how much it thinks."""
-    config, known = body.get("thinking"), outline.profile.reasoning.thinking
-    if (
-        not isinstance(config, Mapping)
-        or config.get("type") != "enabled"
-        or "enabled" in known
-        or "adaptive" not in known
-    ):
-        return body
-    outline.notes.add(
-        None, "parameter", How.CHANGED, "thinking: this model decides how much it thinks, without a budget"
-    )
-    kept = {name: value for name, value in config.items() if name != "budget_tokens"}
-    return {**body, "thinking": {**kept, "type": "adaptive"}}
-
-
-def _chosen(body: Body, outline: Outline) -> Body:
-    """Return a body that forces no tool where the caller permits that and the model would refuse."""
-    choice, config = body.get("tool_choice"), body.get("thinking")
-    budget = isinstance(config, Mapping) and config.get("type") == "enabled"
-    refused = budget or not outline.profile.tools.forced
-    if not (outline.call.auto_choice and refused and isinstance(choice, Mapping) and choice.get("type") in FORCED):
-        return body
-    outline.notes.add(
-        None, "parameter", How.CHANGED, "tool_choice: this model may not be forced, and chooses by itself"
-    )
-    return {**body, "tool_choice": {name: choice[name] for name in choice if name != "name"} | {"type": "auto"}}
 
 
 def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: ChangeNotes) -> Body:
@@ -140,14 +110,13 @@ def _with_safety_net(body: Body, profile: Profile) -> Body:
     """Ask that thinking which is bound to other words after all is left out, rather than that the request is refused.
 
     The answer names what was left out (`input_transformations`). Thinking between tools does not permit the field. Requests without thinking have
-    it too, so that all of a conversation are alike. A model that thinks unasked is asked for just that: the field has no other place.
+    it too, so that all of a conversation are alike.
     """
-    unasked: Body = {"type": "adaptive"} if profile.reasoning.thinks in {"always", "on"} else {}
-    config = body.get("thinking", unasked)
+    config = body.get("thinking")
     thinks = isinstance(config, Mapping) and config.get("type") in {"adaptive", "enabled"}
-    if not (profile.reasoning.bound and thinks) or "block_binding" in config:
+    if not (profile.reasoning.bound and thinks) or "block_binding" in body["thinking"]:
         return body
-    return {**body, "thinking": {**config, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
+    return {**body, "thinking": {**body["thinking"], "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
 
 
 def _has_result(message: Mapping[str, Any]) -> bool:
@@ -181,7 +150,7 @@ def neighbours(before: Mapping[str, Any], item: Mapping[str, Any]) -> Body | Non
 
 def _block(part: Part) -> Body:
     if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
+        return {"type": "text", "text": part.text} | _cited(part)
     if isinstance(part, MediaPart):
         bytes_ = {"type": "base64", "media_type": part.media_type, "data": part.data}
         return {"type": "image", "source": {"type": "url", "url": part.media.url} if part.media.url else bytes_}
@@ -190,8 +159,17 @@ def _block(part: Part) -> Body:
         whole = {"type": "thinking", "thinking": said.content, "signature": said.signature}
         return {"type": "redacted_thinking", "data": said.redacted} if said.redacted else whole
     if isinstance(part, CallPart):
-        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args}
+        own = {name: value for name, value in part.carried.items() if name in _OF_CALLS and value is not None}
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args, **own}
     return _result(part) if isinstance(part, ResultPart) else {"type": part.kind, **part.fields}
+
+
+def _cited(part: TextPart) -> Body:
+    """Return the citations of what a tool of the provider's own found: they go back with it, and no others, whose documents may be gone."""
+    cited = part.carried.get("citations")
+    listed = cited if isinstance(cited, list) else []
+    found = [each for each in listed if isinstance(each, Mapping) and each.get("type") == "web_search_result_location"]
+    return {"citations": found} if found and len(found) == len(listed) else {}
 
 
 def _result(part: ResultPart) -> Body:
@@ -199,6 +177,8 @@ def _result(part: ResultPart) -> Body:
     texts = all(isinstance(inner, TextPart) for inner in part.body)
     content = part.text if texts else [_block(inner) for inner in part.body]
     out: Body = {"type": "tool_result", "tool_use_id": part.id, "content": content}
+    if part.call is not None and part.call.carried.get("toolset_name"):
+        out["toolset_name"] = part.call.carried["toolset_name"]
     return out | {"is_error": True} if part.error else out
 
 

@@ -39,7 +39,11 @@ _PART: Shape = {
     ), OPEN),
 }  # fmt: skip
 _CONTENT = Kinds(
-    {"user": {"parts": [_PART]}, "model": {"parts": [_PART]}}, key="role", default="user", rule=Breach.ROLE_UNKNOWN
+    # a part that nobody knows yet is one that the model's provider made
+    {"user": {"parts": [_PART]}, "model": {"parts": [{**_PART, **OPEN}]}},
+    key="role",
+    default="user",
+    rule=Breach.ROLE_UNKNOWN,
 )
 _DECLARATION: Shape = {
     "name": str, "description?": str, "parameters?": OPEN, "parametersJsonSchema?": OPEN, "response?": OPEN,
@@ -276,8 +280,6 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     # «You can only set only one of thinking budget and thinking level»; the others: API reference, GenerationConfig
     yield from rules.conflicting(config["thinkingConfig"], ("thinkingBudget", "thinkingLevel"))
     yield from rules.conflicting(config, ("responseSchema", "responseJsonSchema"))
-    yield from rules.efforts(config["thinkingConfig"]["thinkingLevel"], subject.profile.reasoning.efforts)
-    yield from rules.unsampled(config, ("temperature", "topP", "topK"), subject.profile)
     for name in ("responseSchema", "responseJsonSchema"):
         if config[name] and not config["responseMimeType"]:
             yield config[name].breaks(Breach.PARAMETER_CONFLICT, f"{name} is taken only with responseMimeType")

@@ -1,11 +1,12 @@
 """What the Gemini API accepts.
 
-Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.gemini.models`.
+Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
 * [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
-* [G4] …/docs/function-calling.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
+* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
+* [G8] …/docs/tool-combination.
 
 Tools that Google runs itself: ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.4.
 """
@@ -17,11 +18,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from palaver.messages.frozen import EMPTY
 from palaver.providers.gemini.check import CHECKS, REQUEST
-from palaver.providers.gemini.models import MODELS
 from palaver.providers.gemini.write import OWNED, arguments, head, neighbours, provided, written
-from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, OwnBlocks, Profile, Reasoning, Tools, Turns
+
+_SERVED: Mapping[str, Mapping[str, Any]] = {
+    "web_search": {"googleSearch": {}},
+    "web_fetch": {"urlContext": {}},
+    "code_execution": {"codeExecution": {}},
+    "computer_use": {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}},
+}
+_KEYS = frozenset(key for tool in _SERVED.values() for key in tool)
+
+
+def _missing(kind: str, fields: Mapping[str, Any], tools: frozenset[str]) -> str:
+    """Return what a part needs: that it is one, and that the request asks for a tool of Google's, such as the one that left it [G8]."""
+    if kind not in fields:
+        return "a step of the Interactions API"
+    return "" if tools & _KEYS else "the request asks for no tool of the provider's own"
+
 
 PROFILE = Profile(
     name="gemini",
@@ -32,6 +47,11 @@ PROFILE = Profile(
         provided=provided,
         neighbours=neighbours,
         arguments=arguments,
+        blocks=OwnBlocks(
+            known=frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
+            missing=_missing,
+            resumes="continuationToken",
+        ),
         shape=REQUEST,
         checks=CHECKS,
     ),
@@ -41,12 +61,7 @@ PROFILE = Profile(
     request_bytes=100 * MB,
     conversation="contents",
     pieces="parts",
-    provided={
-        "web_search": {"googleSearch": {}},
-        "web_fetch": {"urlContext": {}},
-        "code_execution": {"codeExecution": {}},
-        "computer_use": {"computerUse": {"environment": "ENVIRONMENT_BROWSER"}},
-    },
+    provided=_SERVED,
     turns=Turns(
         system="field",
         first="user",  # Google's own JavaScript client: «First content should be with role 'user'»
@@ -62,7 +77,7 @@ PROFILE = Profile(
     ),
     tools=Tools(
         name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
-        mixed=False,  # «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
+        mixed=False,  # [G8] «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
     ),
     answers=Answers(
         native=True,  # [G7]
@@ -72,8 +87,8 @@ PROFILE = Profile(
     ),
     reasoning=Reasoning(
         form="parts",
+        signed_calls=True,  # [G5] Gemini 3 and later answer 400 without them
         maker="google",
-        blocks=frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
     ),
     media=MediaLimits(
         images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),  # [G2]
@@ -87,27 +102,20 @@ PROFILE = Profile(
     cache=Cache(named="cachedContent", moved=("systemInstruction", "tools", "toolConfig"), made=True),
 )
 
-
-def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
-    """Return the profile for a model.
-
-    Args:
-        model: The model.
-        columns: What is known of it better than in the table.
-    """
-    return of_model(PROFILE, model, columns)
+_GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
 
 
-def of_model(profile: Profile, model: str, columns: Mapping[str, Any]) -> Profile:
-    """Return the profile of one of Google's APIs for a model, from its row in the table."""
-    row = MODELS.row(model, columns)
-    return replace(
-        profile,
-        calls=replace(profile.calls, media=profile.calls.media if row.result_media else frozenset()),
-        tools=replace(profile.tools, mixed=row.mixed),
-        answers=replace(profile.answers, beside_tools=row.mixed),
-        reasoning=replace(
-            profile.reasoning, signed_calls=row.signed_calls, efforts=row.efforts, sampling=row.samples, reads=row.reads
-        ),
-        columns=columns,
-    )
+def for_model(model: str) -> Profile:
+    """Return the profile for a model."""
+    return relaxed(PROFILE, model)
+
+
+def relaxed(profile: Profile, model: str) -> Profile:
+    """Return the profile of one of Google's APIs for a model: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
+    if _GEMINI_TO_2.search(model):
+        calls = replace(profile.calls, media=frozenset())
+        return replace(profile, calls=calls, reasoning=replace(profile.reasoning, signed_calls=False))
+    if model:
+        tools, answers = replace(profile.tools, mixed=True), replace(profile.answers, beside_tools=True)
+        return replace(profile, tools=tools, answers=answers)
+    return profile

@@ -14,6 +14,7 @@ from palaver.ids import new_message_id
 from palaver.messages import APITypes, ImageContent, Media
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
+from palaver.view.blocks import CARRIED
 from palaver.wire import Request
 
 _ID_DIGITS = 24
@@ -47,6 +48,9 @@ class GeminiAnswer(AnswerReader):
                 yield from self._part(part)
             self._stop = text(candidate.get("finishReason")) or self._stop
             self._metadata |= kept({"finish_message": candidate.get("finishMessage")})
+        token = text(data.get("continuationToken"))
+        if token:
+            self._metadata[CARRIED] = {"continuationToken": token}
         blocked = text(mapping(data.get("promptFeedback")).get("blockReason"))
         if blocked:
             self._stop = "PROHIBITED_CONTENT"

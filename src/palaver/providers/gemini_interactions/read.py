@@ -13,6 +13,7 @@ from palaver.errors import InvalidInput
 from palaver.messages import APITypes, ImageContent, Media, StopReason
 from palaver.providers.provider import End, Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
+from palaver.view.blocks import CARRIED
 from palaver.wire import Request
 
 _PARTS = 1000
@@ -24,7 +25,7 @@ _REASONS: Mapping[str, StopReason] = {
     "requires_action": StopReason.TOOL_CALLS,
     "incomplete": StopReason.LENGTH,
     "budget_exceeded": StopReason.LENGTH,
-    "requires_continuation": StopReason.LENGTH,
+    "requires_continuation": StopReason.CONTINUE,
     "blocked": StopReason.CONTENT_FILTER,
 }
 """The statuses of an answer that has ended, and `blocked`, our word for one that failed because its words were blocked."""
@@ -179,11 +180,13 @@ class InteractionAnswer(AnswerReader):
         for number in sorted(self._open):
             yield from self._close(number)
         self._metadata |= kept({"errors": errors, "continuation_token": data.get("continuation_token")})
+        if text(data.get("continuation_token")):
+            self._metadata[CARRIED] = {"continuation_token": data["continuation_token"]}
         self._stop = "blocked" if status in _FAILED else status
 
-    def _reason(self) -> StopReason | None:
+    def _reason(self, *, calls: bool) -> StopReason | None:
         reason = _REASONS.get(self._stop)
-        return StopReason.TOOL_CALLS if reason is StopReason.STOP and self._calls() else reason
+        return StopReason.TOOL_CALLS if reason is StopReason.STOP and calls else reason
 
 
 _STEP_OF: Mapping[str, str] = {

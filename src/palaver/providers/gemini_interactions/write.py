@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from palaver.messages import thaw
-from palaver.providers.gemini.write import tuned
 from palaver.wire.head import Declared, Outline, with_parameters
 from palaver.wire.reasoning import thought_step
 from palaver.wire.script import (
@@ -53,8 +52,9 @@ def head(outline: Outline) -> Body:
         out["response_format"] = {"type": "text", "mime_type": "application/json", "schema": schema}
     if call.stream:
         out["stream"] = True
-    body = with_parameters(out | {"store": False}, call)
-    return tuned(body, "generation_config", ("temperature", "top_p", "top_k"), ("thinking_level",), outline)
+    if token := outline.carried.get("continuation_token"):
+        out["continuation_token"] = token
+    return with_parameters(out | {"store": False}, call)
 
 
 def _tool(tool: Declared) -> Body:

@@ -8,11 +8,13 @@ palaver writes none. A tool message may have a name, as the provider's older exa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from palaver.wire import rules
 from palaver.wire.place import OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one
 from palaver.wire.rules import Attachment, Round, Subject
+from palaver.wire.table import API
 
 # A cache breakpoint, on any part of content (guides/prompt-caching).
 MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
@@ -31,30 +33,29 @@ def _content(*kinds: str) -> tuple[Shape, ...]:
     return (str, Items(parts, 1))
 
 
-_CALL = Kinds(
-    {
-        "function": {"id": str, "function": {"name": str, "arguments": str}},
-        "custom": {"id": str, "custom": {"name": str, "input": str}},
-    }
-)
-_MESSAGE = Kinds(
-    {
+_CALLED: dict[str, Shape] = {"id": str, "function": {"name": str, "arguments": str}}
+_CUSTOM: dict[str, Shape] = {"id": str, "custom": {"name": str, "input": str}}
+_ASSISTANT: Final[dict[str, Shape]] = {
+    "content?": (None, *_content("text", "refusal")),
+    "name?": str,
+    "refusal?": (None, str),
+    "audio?": (None, {"id": str}),
+    "tool_calls?": Items(Kinds({"function": _CALLED, "custom": _CUSTOM}), 1),
+    "function_call?": (None,),  # clients write out the empty fields of answers
+}
+
+
+def _messages(assistant: dict[str, Shape]) -> Items:
+    kinds: dict[str, Shape] = {
         "system": {"content": _content("text"), "name?": str},
         "developer": {"content": _content("text"), "name?": str},
         "user": {"content": _content("text", "image_url", "input_audio", "file"), "name?": str},
-        "assistant": {
-            "content?": (None, *_content("text", "refusal")),
-            "name?": str,
-            "refusal?": (None, str),
-            "audio?": (None, {"id": str}),
-            "tool_calls?": Items(_CALL, 1),
-            "function_call?": (None,),  # clients write out the empty fields of answers
-        },
+        "assistant": assistant,
         "tool": {"tool_call_id": str, "content": _content("text"), "name?": str},
-    },
-    key="role",
-    rule=Breach.ROLE_UNKNOWN,
-)
+    }
+    return Items(Kinds(kinds, key="role", rule=Breach.ROLE_UNKNOWN), 1)
+
+
 _TOOL = Kinds(
     {
         "function": {"function": {"name": str, "description?": str, "parameters?": OPEN, "strict?": (None, bool)}},
@@ -86,10 +87,10 @@ SHARED: Final[dict[str, Shape]] = {
     **OPEN,
 }
 EFFORTS: Final = one("none", "minimal", "low", "medium", "high", "xhigh", "max")
-REQUEST: Final[Shape] = {
+REQUEST: Final[dict[str, Shape]] = {
     **SHARED,
     "model": str,
-    "messages": Items(_MESSAGE, 1),
+    "messages": _messages(_ASSISTANT),
     "logprobs?": (None, bool),
     "max_completion_tokens?": (None, Number(1, whole=True)),
     "max_tokens?": (None, Number(1, whole=True)),
@@ -213,21 +214,6 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from json_asked(body["response_format"], texts)
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
-    yield from rules.efforts(body["reasoning_effort"], subject.profile.reasoning.efforts)
-    yield from rules.unsampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), subject.profile)
-
-
-def _functions(subject: Subject) -> Iterator[Violation]:
-    """Check that the model takes functions here.
-
-    «Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. To use function tools, use /v1/responses or
-    set reasoning_effort to 'none'»: goruck/home-generative-agent. The effort that is not set counts, too.
-    """
-    body, profile = subject.body, subject.profile
-    if len(body["tools"]) and not profile.tools.functions and body["reasoning_effort"].text != "none":
-        way = " or with reasoning_effort 'none'" if "none" in profile.reasoning.efforts else ""
-        why = f"this model takes tools in the Responses API only{way}: ask it as openai-responses"
-        yield body["tools"].breaks(Breach.PARAMETER_REFUSED, why)
 
 
 def json_asked(wanted: Spot, texts: list[Spot]) -> Iterator[Violation]:
@@ -240,4 +226,24 @@ def json_asked(wanted: Spot, texts: list[Spot]) -> Iterator[Violation]:
         yield wanted["type"].breaks(Breach.JSON_WORD, "no text says JSON, which this format asks for")
 
 
-CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _functions, _parameters)
+# --- other servers -----------------------------------------------------------------------------------------------------
+
+
+def for_server(api: API, field: str, *, signed: bool = False) -> API:
+    """Return the API as a server has it whose messages may have reasoning in a field, or calls with signatures of Google's."""
+    assistant = dict(_ASSISTANT)
+    if field == "content":
+        thinking: Shape = {"thinking": [OPEN], "closed?": (None, bool), **OPEN}
+        assistant["content?"] = (None, str, Items(Kinds({"text": _PARTS["text"], "thinking": thinking}), 1))
+    elif field == "reasoning_details":
+        assistant |= {"reasoning_details?": (None, [OPEN]), "reasoning?": (None, str)}
+    elif field:
+        assistant |= {"reasoning_content?": (None, str), "reasoning?": (None, str)}
+    if signed:
+        called = {"function": {**_CALLED, "extra_content?": (None, OPEN)}, "custom": _CUSTOM}
+        assistant["tool_calls?"] = Items(Kinds(called), 1)
+    shape: Shape = {**REQUEST, "messages": _messages(assistant)}
+    return replace(api, shape=shape)
+
+
+CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _parameters)

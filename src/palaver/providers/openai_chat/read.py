@@ -31,6 +31,7 @@ class ChatAnswer(AnswerReader):
         self._called: dict[int, str] = {}
         self._refused = False
         self._details: list[Json] = []
+        self._field = ""
 
     def _whole(self, data: Json) -> Iterator[Event]:
         choices = items(data.get("choices"))
@@ -70,15 +71,21 @@ class ChatAnswer(AnswerReader):
         if name and self._called.get(index, "") not in {"", name}:
             name = self._called[index] + name
         self._called[index] = name or self._called.get(index, "")
-        yield from self._call(index, call_id, name, as_json(function.get("arguments")))
+        signed = text(mapping(mapping(call.get("extra_content")).get("google")).get("thought_signature"))
+        more = {"artefact": {"thoughtSignature": signed}} if signed else {}
+        yield from self._call(index, call_id, name, as_json(function.get("arguments")), **more)
 
     def _thoughts(self, delta: Json) -> Iterator[Event]:
-        said = next(filter(None, (text(delta.get(key)) for key in _REASONING)), "")
+        """Read reasoning, with the field that it came in: it goes back in that one."""
+        key = next((key for key in _REASONING if text(delta.get(key))), "")
+        said = text(delta.get(key)) or _thought(delta.get("content"))
         self._details += items(delta.get("reasoning_details"))
         fields: dict[str, Any] = {}
-        if delta.get("reasoning_details"):
-            fields["artefact"] = {"reasoning_details": self._details}
-        if said or fields:
+        self._field = self._field or key
+        if self._details or self._field == "reasoning":
+            details = {"reasoning_details": self._details} if self._details else {}
+            fields["artefact"] = {**({"field": self._field} if self._field else {}), **details}
+        if said or delta.get("reasoning_details"):
             yield from self._thinking(_THINKING, said, provider=self._provider, model=self._model, **fields)
 
     def _judge(self, data: Json) -> None:
@@ -87,9 +94,9 @@ class ChatAnswer(AnswerReader):
         if error and isinstance(error, str | Mapping):
             raise self.failed({"message": error} if isinstance(error, str) else error, data)
 
-    def _reason(self) -> StopReason | None:
+    def _reason(self, *, calls: bool) -> StopReason | None:
         """Return the stop reason; the API has none for a refusal."""
-        return StopReason.ERROR if self._refused else super()._reason()
+        return StopReason.ERROR if self._refused else super()._reason(calls=calls)
 
 
 def _words(content: object) -> str:
@@ -97,6 +104,12 @@ def _words(content: object) -> str:
     if isinstance(content, str):
         return content
     return "".join(text(part.get("text")) for part in items(content) if part.get("type") in {"text", None})
+
+
+def _thought(content: object) -> str:
+    """Return the reasoning in content that is a list of parts, as Mistral sends it."""
+    thoughts = [part for part in items(content) if part.get("type") == "thinking"]
+    return "".join(text(inner.get("text")) for part in thoughts for inner in items(part.get("thinking")))
 
 
 READER = ChatAnswer

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.wire.head import Declared, Outline, Structure, sampled, with_parameters
-from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart
+from palaver.messages import thaw
+from palaver.wire.head import Declared, Outline, Structure, with_parameters
+from palaver.wire.reasoning import signature
+from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"model", "messages", "tools"})
@@ -34,8 +36,7 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
-    body = with_parameters({**out, **outline.provided.fields}, call)
-    return sampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), outline.profile, outline.notes)
+    return with_parameters({**out, **outline.provided.fields}, call)
 
 
 def provided(_known: Mapping[str, Any], options: Body) -> Provided:
@@ -70,15 +71,42 @@ def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Bo
         yield {"role": "user", "content": _content(speech.parts), **_named(speech, profile, notes)}
     elif speech.role == "assistant":  # one message, its texts before its calls
         texts = [part for part in speech.parts if isinstance(part, TextPart)]
-        calls = [_call(part) for part in speech.parts if isinstance(part, CallPart)]
+        calls = [_call(part, profile) for part in speech.parts if isinstance(part, CallPart)]
         named = _named(speech, profile, notes)
         out: Body = {"role": "assistant", "content": _content(texts) if texts else None, **named}
-        yield out | ({"tool_calls": calls} if calls else {})
+        out |= {"tool_calls": calls} if calls else {}
+        yield out | (_reasoned(speech, out, profile, notes) if profile.reasoning.form == "fields" else {})
     else:
         for part in speech.parts:
             if isinstance(part, ResultPart):
                 noted_failure(part, notes)
                 yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
+
+
+NO_REASONING = " "
+"""Stands in the field of reasoning where a server wants it and the message has none of its own: it refuses a message without the field, not an empty one."""
+
+
+def _reasoned(speech: Speech, message: Body, profile: Profile, notes: ChangeNotes) -> Body:
+    """Return the reasoning of a message, in the field in which its server wants it back."""
+    rules = profile.reasoning
+    thoughts = [part.content for part in speech.parts if isinstance(part, ThinkingPart)]
+    text = "\n\n".join(thought.content for thought in thoughts)
+    if thoughts and rules.field == "content":
+        thinking = {"type": "thinking", "thinking": [{"type": "text", "text": text}], "closed": True}
+        said = message["content"]
+        rest = [{"type": "text", "text": said}] if isinstance(said, str) else said or []
+        return {"content": [thinking, *rest]}
+    if thoughts and rules.field == "reasoning_details":
+        return {rules.field: [detail for thought in thoughts for detail in thaw(thought.artefact)[rules.field]]}
+    if thoughts:
+        own = {str(thought.artefact.get("field") or "") for thought in thoughts} & {"reasoning", "reasoning_content"}
+        return {next(iter(own)) if len(own) == 1 and not rules.wanted else rules.field: text}
+    if rules.wanted == "all" or (rules.wanted == "calls" and "tool_calls" in message):
+        why = "the server wants it in each such message, and this one has none of its model's"
+        notes.add(speech.parts[0].origin, "thinking", How.ADDED, why)
+        return {rules.field: NO_REASONING}
+    return {}
 
 
 def noted_failure(part: ResultPart, notes: ChangeNotes) -> None:
@@ -87,8 +115,11 @@ def noted_failure(part: ResultPart, notes: ChangeNotes) -> None:
         notes.add(part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands")
 
 
-def _call(part: CallPart) -> Body:
-    return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.raw}}
+def _call(part: CallPart, profile: Profile) -> Body:
+    """Write a call, with Google's signature where there is one (ai.google.dev/gemini-api/docs/openai)."""
+    out: Body = {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.raw}}
+    signed = signature(part.artefact) if profile.reasoning.signed_calls else ""
+    return out | ({"extra_content": {"google": {"thought_signature": signed}}} if signed else {})
 
 
 def _content(parts: Sequence[Part]) -> str | list[Body]:

@@ -50,6 +50,13 @@ _MESSAGE = Kinds(
 )
 _ITEM: dict[str, Shape] = {"id?": (None, str), "caller?": (None, OPEN), **_STATUS}
 _FROM: dict[str, Shape] = {"namespace?": str, "async?": bool}
+OWN: Final = frozenset({
+    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction", "computer_call",
+    "computer_call_output", "configuration_update", "file_search_call", "image_generation_call", "local_shell_call",
+    "local_shell_call_output", "mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output",
+    "shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+})  # fmt: skip
+"""Items of the provider's own tools, and of its compactions."""
 _ITEMS: Final[dict[str, Shape]] = {
     "function_call": {"call_id": str, "name": str, "arguments": str, **_FROM, **_ITEM},
     "function_call_output": {
@@ -67,12 +74,7 @@ _ITEMS: Final[dict[str, Shape]] = {
     "item_reference": {"id": str},
     "compaction": {"encrypted_content": str, "id?": (None, str)},
     # What the provider's own tools leave. It goes back unchanged; its inside is theirs.
-    **dict.fromkeys((
-        "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "computer_call",
-        "computer_call_output", "file_search_call", "image_generation_call", "local_shell_call", "local_shell_call_output",
-        "mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output",
-        "shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
-    ), OPEN),
+    **dict.fromkeys(OWN - {"compaction"}, OPEN),
 }  # fmt: skip
 _TOOL = Kinds({
     "function": {
@@ -97,7 +99,7 @@ _TOOL_CHOICE = (
 class _Input:
     """An item of the input: a message, recognised by its role, where it names no type."""
 
-    _items = Kinds(_ITEMS)
+    _items = Kinds(_ITEMS, others=True)  # a kind that nobody knows yet is one that the model's provider made
 
     def check(self, place: Spot) -> Iterator[Violation]:
         """Choose by the type."""
@@ -275,8 +277,6 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from json_asked(wanted, list(_texts(body)))
     if wanted["type"].text == "json_schema":
         yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
-    yield from rules.efforts(body["reasoning"]["effort"], subject.profile.reasoning.efforts)
-    yield from rules.unsampled(body, ("temperature", "top_p", "top_logprobs"), subject.profile)
 
 
 CHECKS: Final = (_identity, _reasoning, _pairing, _worded, _payloads, _toolset, _parameters)

@@ -1,6 +1,6 @@
 """What OpenAI's Responses API accepts.
 
-Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.openai_chat.models`.
+Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
@@ -13,12 +13,7 @@ Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
-from palaver.messages.frozen import EMPTY
-from palaver.providers.openai_chat.models import MODELS
 from palaver.providers.openai_chat.profile import (
     BODY,
     CACHE,
@@ -28,10 +23,11 @@ from palaver.providers.openai_chat.profile import (
     MOST_TOOLS,
     TEXT,
     TOOL_NAME,
+    with_schemas,
 )
-from palaver.providers.openai_responses.check import CHECKS, REQUEST
+from palaver.providers.openai_responses.check import CHECKS, OWN, REQUEST
 from palaver.providers.openai_responses.write import OWNED, head, provided, written
-from palaver.wire.table import API, Answers, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, Answers, Calls, MediaLimits, OwnBlocks, Profile, Reasoning, Tools, Turns
 
 PROFILE = Profile(
     name="openai-responses",
@@ -41,6 +37,7 @@ PROFILE = Profile(
         written=written,
         provided=provided,
         binding=("tools", "text"),
+        blocks=OwnBlocks(known=OWN, compaction="encrypted_content"),
         shape=REQUEST,
         checks=CHECKS,
     ),
@@ -65,10 +62,8 @@ PROFILE = Profile(
         media=IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
     tools=Tools(name=TOOL_NAME, most=MOST_TOOLS),
-    answers=Answers(native=False, loose=True, fields=("text.format",)),
-    reasoning=Reasoning(
-        form="items", maker="openai", blocks=frozenset({"web_search_call", "file_search_call", "code_interpreter_call"})
-    ),
+    answers=Answers(native=False, loose=True, fields=("text.format",)),  # [O6]; models before gpt-4o have none
+    reasoning=Reasoning(form="items", maker="openai"),
     media=MediaLimits(
         images=IMAGES,
         documents=frozenset({"application/pdf"}),
@@ -80,20 +75,6 @@ PROFILE = Profile(
 )
 
 
-def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
-    """Return the profile for a model, from its row in the table.
-
-    Args:
-        model: The model.
-        columns: What is known of it better than in the table.
-    """
-    row = MODELS.row(model, columns)
-    return replace(
-        PROFILE,
-        turns=replace(PROFILE.turns, system="message" if row.system_first else "field"),
-        answers=replace(PROFILE.answers, native=row.schema),
-        reasoning=replace(
-            PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads
-        ),
-        columns=columns,
-    )
+def for_model(model: str) -> Profile:
+    """Return the profile for a model."""
+    return with_schemas(PROFILE, model)

@@ -154,11 +154,11 @@ class ResponsesAnswer(AnswerReader):
         self._metadata |= kept({TRANSFORMED: response.get(TRANSFORMED)})
         yield from self._used(response.get("usage"))
 
-    def _reason(self) -> StopReason | None:
+    def _reason(self, *, calls: bool) -> StopReason | None:
         """Return the stop reason; the API names it only for a cut answer."""
         if self._stop != "completed":
-            return super()._reason()
-        return StopReason.ERROR if self._refused else StopReason.TOOL_CALLS if self._calls() else StopReason.STOP
+            return super()._reason(calls=calls)
+        return StopReason.ERROR if self._refused else StopReason.TOOL_CALLS if calls else StopReason.STOP
 
 
 def _number(data: Json, key: str) -> int:

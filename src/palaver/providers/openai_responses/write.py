@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
-from palaver.wire.head import Declared, Outline, sampled, with_parameters
+from palaver.wire.head import Declared, Outline, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
     CallPart,
@@ -39,7 +39,7 @@ def head(outline: Outline) -> Body:
     """Write the body of a response's creation without its input."""
     call = outline.call
     out: Body = {"model": call.model}
-    if outline.system and outline.profile.turns.system == "field":
+    if outline.system:
         out["instructions"] = joined(outline.system)
     if outline.tools or outline.provided.tools:
         out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
@@ -55,8 +55,7 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out["stream"] = True
-    body = with_parameters(out | {"store": False}, call)
-    return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes)
+    return with_parameters(out | {"store": False}, call)
 
 
 def provided(known: Mapping[str, Any], options: Body) -> Provided:
@@ -80,11 +79,10 @@ def _tool(tool: Declared) -> Body:
 # --- items ---------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
+def written(speech: Speech, _profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as items. An assistant's words are an item each, in their order: reasoning belongs to the item after it."""
     if speech.role in {"system", "user"}:
-        first = speech.role == "system" and profile.turns.system == "message"
-        yield {"type": "message", "role": "developer" if first else speech.role, "content": _content(speech.parts)}
+        yield {"type": "message", "role": speech.role, "content": _content(speech.parts)}
         return
     for part in speech.parts:
         if isinstance(part, TextPart):
