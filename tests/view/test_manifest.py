@@ -14,6 +14,7 @@ from palaver.view import (
     manifest,
     patched,
     restored,
+    whole,
 )
 from tests.view.growing import seen
 
@@ -45,6 +46,9 @@ def test_foreign_manifest_is_damage() -> None:
             restored(good | broken, seen(log))
     with pytest.raises(StoreDamaged, match="manifest"):
         restored({}, seen(log))
+    for foreign in (3, {}, good | {"at": "2"}, {**good, "items": 3}):
+        with pytest.raises(StoreDamaged, match="manifest"):
+            whole(foreign)
     for difference in ({}, {"at": 0, "items": [3]}, {"at": 0, "items": [{"kept": ["a", 1]}]}):
         with pytest.raises(StoreDamaged, match="manifest"):
             patched(difference, {})

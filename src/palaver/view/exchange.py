@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import NamedTuple, TypeAlias
 
+from palaver.errors import StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import BranchSummary, Entry, Handle, MessageEntry, Reader, Run, Span, decoded, every_body, letter
 from palaver.messages import (
@@ -153,6 +154,8 @@ class Recorded:
         """Make its turns of entries that were read."""
         first = [(place := Handle(dialog, seq), entries[place]) for dialog, seq, _ in self.entries]
         blocks = tuple(block for place, entry in first for block in self._blocks(place, entry))
+        if not blocks:
+            raise StoreDamaged(str(first[0][0]), "its header says that other exchanges show all of its blocks")
         turn = _turn(self.role, first[0][1], blocks)
         results = tuple(self._results(blocks, entries)) if self.answers else ()
         self._turns = (turn, Turn(role=Role.TOOL, blocks=results)) if results else (turn,)

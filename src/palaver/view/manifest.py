@@ -121,9 +121,11 @@ def whole(stored: Any) -> Manifest:  # noqa: ANN401 - any JSON value
     """Return a manifest that is not a difference.
 
     Raises:
-        StoreDamaged: What it should list is not a list.
+        StoreDamaged: It does not say of which entry it is, or what it should list is not a list.
     """
-    if not isinstance(stored, dict) or not all(isinstance(stored.get(name, []), list) for name in _LISTS):
+    if not isinstance(stored, dict) or not isinstance(stored.get("at"), int):
+        raise StoreDamaged("the manifest of a call", "it does not say of which entry it is")
+    if not all(isinstance(stored.get(name, []), list) for name in _LISTS):
         raise StoreDamaged("the manifest of a call", "what it should list is not a list")
     return stored
 

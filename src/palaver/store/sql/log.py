@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - a class, in spite of its name
 from typing import Any
 from zlib import crc32
 
@@ -218,7 +219,8 @@ def repaired(ask: Rows | Database, place: Place, row: Row, last: Header = NOTHIN
         try:
             hint = Header._make(damaged_row[:-1])._replace(calls=(), open_calls=())
             last = derived_header(hint, body[0], last)
-        except InvalidInput as error:
+            header_sum(last)  # raises for what the damaged row alone says of an erased entry, and of another type
+        except (InvalidInput, TypeError, ValueError, AttributeError, StructError) as error:
             raise StoreDamaged(handle, f"header and body are damaged ({error})") from error
     return last
 
