@@ -9,10 +9,12 @@ from palaver.context import Meter
 from palaver.lab.looks import Looks, ShownParts
 from palaver.lab.recorded import recorded_dialog
 from palaver.lab.things import things, words
+from palaver.log import Run
+from palaver.messages import Speaker, Trust
 from palaver.testing.conversations import ConversationStep, played
 from palaver.testing.strategies import conversations
 from palaver.tokens import counter
-from palaver.view import View, apply, fold
+from palaver.view import Exchange, View, apply, fold
 from tests.view.plans import plans
 
 
@@ -48,3 +50,13 @@ def test_looking_at_what_changed_is_looking_at_all(steps: list[ConversationStep]
             assert going.stable == sum(tokens for (_, tokens), _ in both)
             assert going.goes_on == (_units(looks, view)[: len(_units(looks, before))] == _units(looks, before))
         before = view
+
+
+def test_a_record_names_the_entries_of_its_spans() -> None:
+    """A handle, a list and a span that a record prints name each of their entries; a range of the first line names its ends."""
+    log = played([])
+    looks = Looks(things(recorded_dialog(log.store, log.dialog)), Meter(counter("gpt-4o")))
+    text = "[Record; recall 0123456789ab:0 to 0123456789ab:9]\n(earlier: recall 0123456789ab:2-4,6; ba9876543210:1)"
+    record = Exchange.stated(text, "record", (Run(dialog=log.dialog, start=0, stop=1),), Speaker.SUMMARY, Trust.OUTSIDE)
+    named = {(dialog, seq) for dialog, seq in looks.of(record).places}
+    assert named == {("0123456789ab", seq) for seq in (0, 2, 3, 4, 6, 9)} | {("ba9876543210", 1)}

@@ -16,6 +16,7 @@ from typing import TypeVar
 from palaver.context import Meter
 from palaver.lab.results import PARTS
 from palaver.lab.things import Things, words
+from palaver.log import Span, places
 from palaver.messages import Role, canonical_json
 from palaver.view import Block, Exchange, Reason, View
 
@@ -23,8 +24,8 @@ _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 _NOTICE = "notice"
 _Thing = TypeVar("_Thing")
-_HANDLES = re.compile(r"\b([0-9a-f]{12}):(\d{1,12}(?:,\d{1,12})*)\b")
-"""Handles as a record prints them: one entry, or several entries of one dialog."""
+_HANDLES = re.compile(r"\b[0-9a-f]{12}:\d{1,12}(?:[,-]\d{1,12})*\b")
+"""Handles as a record prints them: one entry, or several entries and spans of one dialog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,9 @@ class Looks:
 def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
     for block in exchange.blocks():
         for found in _HANDLES.finditer(words(block.content)):
-            yield from ((found[1], int(seq)) for seq in found[2].split(","))
+            for named in places(found[0]):
+                numbers = range(named.start, named.stop) if isinstance(named, Span) else (named.seq,)
+                yield from ((named.dialog, number) for number in numbers)
 
 
 def part_of(exchange: Exchange, role: Role, block: Block) -> str:
