@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.log import Bound
-from palaver.wire.binding import Link, bound_after, kept, prefixes
+from palaver.log import BoundTo
+from palaver.wire.binding import ChainLink, bound_after, kept, prefixes
 
 
 def accepted(requests: list[list[int]], chosen: list[int]) -> bool:
@@ -20,7 +20,7 @@ def accepted(requests: list[list[int]], chosen: list[int]) -> bool:
 def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> None:
     """R241: no answer that stays is refused, nothing more could stay before the newest, and a change of what precedes drops all after it."""
     requests: list[list[int]] = []
-    links: list[Link] = []
+    links: list[ChainLink] = []
     for number, (changed, hidden) in enumerate(turns):
         *before, end = prefixes("head", links, "head")
         sent = [answer for answer in kept(links, before) if answer not in hidden]  # a model that reads some only
@@ -29,7 +29,7 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
             sent = sent[1:]
         requests.append(sent)
         bound = bound_after([links[answer].own for answer in sent], "other" if changed else end)
-        links.append(Link(f"words {number}", f"thought {number}", bound, restarts=False))
+        links.append(ChainLink(f"words {number}", f"thought {number}", bound, restarts=False))
     *before, _ = prefixes("head", links, "head")
     chosen = sorted(kept(links, before))
     assert accepted(requests, chosen)
@@ -43,9 +43,12 @@ def test_kept_is_what_a_provider_accepts(turns: list[tuple[bool, set[int]]]) -> 
 
 def test_unknown_requests_and_others_words_bind_nothing() -> None:
     """An answer without a recorded request stays without its thinking; one that changed before it, too; a compaction begins anew."""
-    links = [Link("a", "x", None, restarts=False), Link("b", "y", Bound(prefix="elsewhere"), restarts=False)]
+    links = [
+        ChainLink("a", "x", None, restarts=False),
+        ChainLink("b", "y", BoundTo(prefix="elsewhere"), restarts=False),
+    ]
     *before, end = prefixes("head", links, "head")
     assert kept(links, before) == frozenset()
-    *_, compacted = prefixes("head", [*links, Link("c", "", None, restarts=True)], "head")
+    *_, compacted = prefixes("head", [*links, ChainLink("c", "", None, restarts=True)], "head")
     assert compacted != end
-    assert list(prefixes("head", [Link("c", "", None, restarts=True)], "head"))[-1] == compacted
+    assert list(prefixes("head", [ChainLink("c", "", None, restarts=True)], "head"))[-1] == compacted

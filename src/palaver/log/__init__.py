@@ -73,7 +73,7 @@ from palaver.log.lineage import Node, Reader, Stretch, child_of, lineage, messag
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
 from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
-from palaver.log.values import BlockEdit, Bound, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
+from palaver.log.values import BlockEdit, BoundTo, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
     "ATTEMPT",
@@ -86,7 +86,7 @@ __all__ = [
     "REWRITE",
     "Approval",
     "BlockEdit",
-    "Bound",
+    "BoundTo",
     "BranchSummary",
     "CallStarted",
     "Compaction",

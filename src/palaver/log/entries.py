@@ -13,7 +13,7 @@ from pydantic import Discriminator, Field, Tag
 from palaver.ids import DialogId, now
 from palaver.log.values import (
     BlockEdit,
-    Bound,
+    BoundTo,
     Derived,
     Erasure,
     JsonValue,
@@ -59,7 +59,7 @@ class MessageEntry(Entry):
     kind: Literal["message"] = "message"
     message: Message
     prompt: str | None = None
-    bound: Bound | None = None
+    bound: BoundTo | None = None
 
 
 class Instructions(Entry):

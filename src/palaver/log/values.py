@@ -68,7 +68,7 @@ class Erasure(LogValue):
     receipt: str
 
 
-class Bound(LogValue):
+class BoundTo(LogValue):
     """What the request of an answer had before it, in digests: a provider binds thinking to it.
 
     Attributes:

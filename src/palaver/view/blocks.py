@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, cast
 
-from palaver.log import BlockEdit, Bound, Handle, Place, Run
+from palaver.log import BlockEdit, BoundTo, Handle, Place, Run
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.messages.frozen import EMPTY
 
@@ -121,7 +121,7 @@ class Turn:
     name: str = ""
     model: str = ""
     provider: str = ""
-    bound: Bound | None = None
+    bound: BoundTo | None = None
     carried: Mapping[str, Any] = EMPTY
 
 

@@ -5,7 +5,7 @@ From Claude Fable 5.1 on, Anthropic refuses a block of thinking after anything b
 the instructions, the tools and the messages before it, and to the thinking that its request had. Thinking may be left out from the
 start, from the end or altogether; it may not be left out from the middle, nor come back once it was left out.
 
-So each answer is recorded with two digests of its request (`Bound`), and a later request is compared with them. Cuts, forks, shortened results,
+So each answer is recorded with two digests of its request (`BoundTo`), and a later request is compared with them. Cuts, forks, shortened results,
 images that were left out, changed tools and instructions need no rule of their own: each changes the digest of what follows it.
 """
 
@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from palaver.log import Bound
+from palaver.log import BoundTo
 from palaver.messages import canonical_json
 from palaver.wire.script import ProviderPart, Speech, ThinkingPart
 from palaver.wire.table import Profile
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """An exchange in the chain of a request.
 
     Attributes:
@@ -33,7 +33,7 @@ class Link(NamedTuple):
 
     plain: str
     own: str
-    bound: Bound | None
+    bound: BoundTo | None
     restarts: bool
 
 
@@ -49,7 +49,7 @@ def digest(items: Iterable[bytes]) -> str:
     return made.hexdigest()[:_DIGITS]
 
 
-def prefixes(head: str, links: Sequence[Link], anew: str) -> Iterator[str]:
+def prefixes(head: str, links: Sequence[ChainLink], anew: str) -> Iterator[str]:
     """Yield the digest of what comes before each exchange, and of all; `anew` before one that the provider compacted all before."""
     so_far = head
     for link in links:
@@ -59,7 +59,7 @@ def prefixes(head: str, links: Sequence[Link], anew: str) -> Iterator[str]:
     yield so_far
 
 
-def kept(links: Sequence[Link], before: Sequence[str]) -> frozenset[int]:
+def kept(links: Sequence[ChainLink], before: Sequence[str]) -> frozenset[int]:
     """Return the indexes of the exchanges whose bound content a provider accepts, newest first where not all can stay together.
 
     Args:
@@ -67,7 +67,7 @@ def kept(links: Sequence[Link], before: Sequence[str]) -> frozenset[int]:
         before: The digest of what comes before each.
     """
     chosen: set[int] = set()
-    follower: Bound | None = None  # of the answer that was chosen last, which comes next in the request
+    follower: BoundTo | None = None  # of the answer that was chosen last, which comes next in the request
     room = 0  # how many more may come before the chosen ones
     for index in range(len(links) - 1, -1, -1):
         _, own, bound, _ = links[index]
@@ -81,14 +81,14 @@ def kept(links: Sequence[Link], before: Sequence[str]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def bound_after(own: Sequence[str], prefix: str) -> Bound:
+def bound_after(own: Sequence[str], prefix: str) -> BoundTo:
     """Return what the answer to a request will be bound to.
 
     Args:
         own: The digest of the bound content of each answer that goes with it, in order.
         prefix: The digest of the request.
     """
-    return Bound(prefix=prefix, last=own[-1] if own else "", count=len(own))
+    return BoundTo(prefix=prefix, last=own[-1] if own else "", count=len(own))
 
 
 def head_digest(body: Mapping[str, Any], profile: Profile) -> str:

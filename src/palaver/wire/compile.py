@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
-from palaver.log import Bound, Handle
+from palaver.log import BoundTo, Handle
 from palaver.messages import FrozenDict, canonical_json, freeze
 from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
 from palaver.view import Exchange, View
 from palaver.wire.binding import (
-    Link,
+    ChainLink,
     bare,
     bound_after,
     digest,
@@ -341,7 +341,7 @@ def _opening(piece: _Sent) -> str:
 
 def _bound(
     sent: Sequence[_Sent], around: tuple[_Sent, _Sent], head: Body, exchanges: _Exchanges, notes: ChangeNotes
-) -> tuple[list[_Sent], Bound | None, str]:
+) -> tuple[list[_Sent], BoundTo | None, str]:
     """Return the exchanges without the thinking that the model would refuse, and what the thinking of the answer will be bound to.
 
     The last value is the digest with which the chain begins anew where the provider compacts all before.
@@ -378,14 +378,14 @@ def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
     return _written(compiled.bare, bare(piece.script), exchanges, ChangeNotes())
 
 
-def _link(whole: _Sent, without: _Sent) -> Link:
+def _link(whole: _Sent, without: _Sent) -> ChainLink:
     """Return an exchange as a link of the chain. Its media are chosen anew for each request, so its digest is not kept."""
     compiled = without.compiled
     plain = compiled.digest if compiled is not None and not compiled.media else digest(without.data)
     own = own_digest(whole.script)
     turns = whole.compiled.exchange.turns if whole.compiled is not None else ()
     compacted = whole.compiled is not None and whole.compiled.restarts
-    return Link(plain, own, next((turn.bound for turn in turns if turn.bound), None), compacted)
+    return ChainLink(plain, own, next((turn.bound for turn in turns if turn.bound), None), compacted)
 
 
 def _leading(opening: str, outline: Outline) -> Iterator[Speech]:

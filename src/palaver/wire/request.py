@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from palaver.errors import InvalidInput, InvalidRequest
-from palaver.log import Bound, Handle
+from palaver.log import BoundTo, Handle
 from palaver.messages import Message, canonical_json, clean_text, thaw
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
@@ -227,7 +227,7 @@ class Request(Mapping[str, Any]):
     call: Call | None = field(default=None, repr=False, compare=False)
     pieces: tuple[Extent, ...] = field(default=(), repr=False, compare=False)
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
-    bound: Bound | None = field(default=None, repr=False, compare=False)
+    bound: BoundTo | None = field(default=None, repr=False, compare=False)
     anew: str = field(default="", repr=False, compare=False)
 
     @cached_property
@@ -250,7 +250,7 @@ class Request(Mapping[str, Any]):
         changes = f", {counted(len(self.report), 'change')}" if len(self.report) else ""
         return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
 
-    def bound_for(self, answer: Message) -> Bound | None:
+    def bound_for(self, answer: Message) -> BoundTo | None:
         """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says it left out."""
         field = self.profile.api.blocks.compaction
         if self.bound is not None and any(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from palaver.testing.strict.openai.fields import error_body
-from palaver.testing.strict.openai.servers import SERVERS, ChatServer, refuse
+from palaver.testing.strict.openai.servers import SERVERS, ChatRules, refuse
 from palaver.testing.strict.seal import Json, Seal, canonical
 from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
@@ -31,7 +31,7 @@ class ChatApi:
             server: The server whose rules hold: a name in `SERVERS`.
             key: The key of its signatures.
         """
-        self._server: ChatServer = SERVERS[server]
+        self._server: ChatRules = SERVERS[server]
         self._seal = Seal(key)
         self._serial = 0
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class ChatApi:
         return {field: thought} if field else {}
 
 
-def _check_message(server: ChatServer, at: int, message: Json) -> None:
+def _check_message(server: ChatRules, at: int, message: Json) -> None:
     role, content = message.get("role"), message.get("content")
     if role not in _ROLES:
         refuse(
@@ -130,7 +130,7 @@ def _check_message(server: ChatServer, at: int, message: Json) -> None:
 _PARTS: Final = ("text", "image_url", "input_audio", "file", "refusal", "video_url", "document_url")
 
 
-def _check_parts(server: ChatServer, at: int, content: object) -> None:
+def _check_parts(server: ChatRules, at: int, content: object) -> None:
     known = (*_PARTS, "thinking") if server.field == "content" else _PARTS
     for number, part in enumerate(content if isinstance(content, list) else ()):
         if part.get("type") not in known:
@@ -138,7 +138,7 @@ def _check_parts(server: ChatServer, at: int, content: object) -> None:
             refuse(text, f"messages[{at}].content[{number}].type", "invalid_value")
 
 
-def _refuse_field(server: ChatServer, at: int, role: str, name: str) -> None:
+def _refuse_field(server: ChatRules, at: int, role: str, name: str) -> None:
     if server.name == "mistral":
         detail = {
             "type": "extra_forbidden",

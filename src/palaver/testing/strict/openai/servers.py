@@ -18,14 +18,14 @@ from palaver.testing.strict.openai.models import model_named
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["SERVERS", "ChatServer"]
+__all__ = ["SERVERS", "ChatRules"]
 
 
 _ID_LENGTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class ChatServer:
+class ChatRules:
     """A server of chat completions.
 
     Attributes:
@@ -174,17 +174,17 @@ def _openrouter(body: Json, seal: Seal) -> None:
 
 
 _ROWS: Final = (
-    ChatServer("openai", fields=frozenset({"refusal", "audio", "annotations", "function_call"}), check=_openai),
-    ChatServer("deepseek", "reasoning_content", check=_deepseek),
-    ChatServer("kimi", "reasoning_content", check=_kimi),
-    ChatServer("glm", "reasoning_content"),
-    ChatServer("minimax", "reasoning_details"),
-    ChatServer("openrouter", "reasoning_details", check=_openrouter),
-    ChatServer("mistral", "content", fields=frozenset({"prefix"}), check=_mistral),
-    ChatServer("vllm", "reasoning", check=_templated),
-    ChatServer("sglang", "reasoning_content", check=_templated),
-    ChatServer("ollama", "reasoning", stops="stop"),
-    ChatServer("gemini", check=_gemini),
+    ChatRules("openai", fields=frozenset({"refusal", "audio", "annotations", "function_call"}), check=_openai),
+    ChatRules("deepseek", "reasoning_content", check=_deepseek),
+    ChatRules("kimi", "reasoning_content", check=_kimi),
+    ChatRules("glm", "reasoning_content"),
+    ChatRules("minimax", "reasoning_details"),
+    ChatRules("openrouter", "reasoning_details", check=_openrouter),
+    ChatRules("mistral", "content", fields=frozenset({"prefix"}), check=_mistral),
+    ChatRules("vllm", "reasoning", check=_templated),
+    ChatRules("sglang", "reasoning_content", check=_templated),
+    ChatRules("ollama", "reasoning", stops="stop"),
+    ChatRules("gemini", check=_gemini),
 )
-SERVERS: Final[Mapping[str, ChatServer]] = {row.name: row for row in _ROWS}
+SERVERS: Final[Mapping[str, ChatRules]] = {row.name: row for row in _ROWS}
 """The servers by name."""
