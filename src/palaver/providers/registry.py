@@ -103,7 +103,9 @@ _ROWS = (
         signs=Signs(
             items=(
                 "function_call.call_id", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning",
-                "item_reference", "compaction", "message",
+                "item_reference", "compaction", "message", "shell_call_output", "local_shell_call_output", "apply_patch_call_output",
+                "computer_call_output", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "program", "program_output",
+                "tool_search_output", "additional_tools", "configuration_update",
             ),
             parts=("input_text", "output_text", "input_image", "input_file"),
         ),

@@ -85,7 +85,7 @@ def compile(  # noqa: A001 - the word for it
     compiled = exchanges.compiled(view, memo.known(label) if memo else {})
     if memo:
         memo.keep(label, compiled)
-    compiled = settled(compiled, notes, exchanges.less, then=bool((call.then or "").strip()))
+    compiled = settled(compiled, api.blocks, notes, exchanges.less, then=bool((call.then or "").strip()))
     compiled, again = repeated(compiled, profile, notes)
     plan = outline(view, profile, call, names, theirs, compiled, again, notes)
     for exchange in compiled:

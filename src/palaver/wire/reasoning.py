@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from palaver.messages import ThinkingContent
 from palaver.wire.rules import decode
-from palaver.wire.script import CallPart, ChangeNotes, How, Part, Speech, Taken, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile, Reasoning
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
@@ -100,7 +100,7 @@ def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile,
         return "another model's"
     if form == "blocks" and profile.turns.assistant_last and not thinks:
         return "thinking is off, and a request that ends on the assistant's words may hold none"
-    return _malformed(speech.parts, thoughts, form)
+    return _malformed(speech.parts, thoughts, form, profile.api.blocks.led_to)
 
 
 def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reasoning, model: str) -> str:
@@ -117,7 +117,9 @@ def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reas
     return "its turn breaks off after it" if isinstance(speech.parts[-1], ThinkingPart) else ""
 
 
-def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: str) -> str:
+def _malformed(
+    parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: str, led_to: re.Pattern[str] | None
+) -> str:
     if form == "blocks":
         if not all(part.content.signature or part.content.redacted for part in thoughts):
             return "not signed"
@@ -126,6 +128,13 @@ def _malformed(parts: Sequence[Part], thoughts: Sequence[ThinkingPart], form: st
             return "no encrypted reasoning item is recorded with it"
         if any(isinstance(after, ThinkingPart) for part, after in pairwise(parts) if isinstance(part, ThinkingPart)):
             return "what it led to does not stand right after it"
+        led = (
+            after
+            for part, after in pairwise(parts)
+            if isinstance(part, ThinkingPart) and isinstance(after, ProviderPart)
+        )
+        if led_to is not None and not all(led_to.fullmatch(after.kind) for after in led):
+            return "it is not known to lead to what follows it"
     elif not all(thought_signature(part) for part in thoughts):
         return "not signed"
     return "its turn breaks off after it" if isinstance(parts[-1], ThinkingPart) else ""

@@ -186,11 +186,15 @@ def _result(part: ProviderPart, blocks: OwnBlocks) -> bool:
 
 
 def link(part: ProviderPart, blocks: OwnBlocks) -> tuple[str, str]:
-    """Return whether a block is a `call` that its provider runs or the `result` of one, and the call's id; empty texts for others."""
-    if part.kind in blocks.calls:
-        return "call", str(part.fields.get("id") or "")
+    """Return whether a block is a `call` of the provider's own tools, the `result` of one or `code` that calls tools, and its id.
+
+    Empty texts for other blocks.
+    """
+    for kind, fields in (("call", blocks.calls), ("code", blocks.code)):
+        if part.kind in fields:
+            return kind, str(part.fields.get(fields[part.kind]) or "")
     if blocks.results is not None and blocks.results.fullmatch(part.kind):
-        return "result", str(part.fields.get("tool_use_id") or "")
+        return "result", str(part.fields.get(blocks.answers) or "")
     return "", ""
 
 
@@ -207,15 +211,17 @@ def links(script: Sequence[Speech], profile: Profile) -> tuple[tuple[str, str], 
 def _caller(part: Part) -> str:
     """Return the id of the call whose code called a tool, or an empty text."""
     caller = part.carried.get("caller") if isinstance(part, CallPart) else None
-    return str(caller.get("tool_id") or "") if isinstance(caller, Mapping) else ""
+    return str(caller.get("tool_id") or caller.get("caller_id") or "") if isinstance(caller, Mapping) else ""
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------
 
 
-def since_compaction(compiled: Sequence[Compiled], notes: ChangeNotes) -> list[Compiled]:
+def since_compaction(compiled: Sequence[Compiled], blocks: OwnBlocks, notes: ChangeNotes) -> list[Compiled]:
     """Return the exchanges from the provider's newest compaction on: it reads no further back, and its block stands for what precedes it."""
     first = max((at for at, piece in enumerate(compiled) if piece.restarts), default=0)
+    if blocks.window and compiled and sum(len(speech.parts) for speech in compiled[first].script) == 1:
+        first = 0  # it may be the end of a window whose messages go with it
     if first:
         place = compiled[first].exchange.first
         why = f"{first} exchanges: the provider reads no further back than its own compaction, which stands for them"
@@ -231,7 +237,7 @@ class Waiting:
 
         Args:
             compiled: Its exchanges.
-            then: Whether the user speaks after it.
+            then: Whether nothing after it can answer: the user speaks, or the caller would have to answer.
         """
         self._compiled = compiled
         self._then = then
@@ -260,7 +266,7 @@ class Waiting:
                 (self._held if piece.script and self._waits(at) else self._order).append(at)
         if self._then:
             self._give_up()
-        made = {name: at for at in self._order for kind, name in self._compiled[at].links if kind == "call"}
+        made = {name: at for at in self._order for kind, name in self._compiled[at].links if kind in {"call", "code"}}
         for name, at in self._callers:
             if name not in made or name in self.gone.get(made[name], ()):
                 self.gone.setdefault(at, set()).add(name)
@@ -271,6 +277,8 @@ class Waiting:
         for kind, name in self._compiled[at].links:
             if kind == "call":
                 self._open[name] = at
+            elif kind == "code":
+                continue
             elif kind == "caller":
                 self._callers.append((name, at))
             elif self._open.pop(name, None) is None:
@@ -298,6 +306,7 @@ class Waiting:
 
 def settled(
     compiled: Sequence[Compiled],
+    blocks: OwnBlocks,
     notes: ChangeNotes,
     less: Callable[[Compiled, frozenset[str]], Compiled],
     *,
@@ -307,14 +316,15 @@ def settled(
 
     Args:
         compiled: The exchanges in the order of the view.
+        blocks: What goes back of the provider's own.
         notes: The changes so far.
         less: Returns an exchange without the calls and results of these ids.
         then: Whether the user speaks after them.
     """
-    compiled = since_compaction(compiled, notes)
+    compiled = since_compaction(compiled, blocks, notes)
     if not any(piece.links for piece in compiled):
         return compiled
-    waiting = Waiting(compiled, then=then)
+    waiting = Waiting(compiled, then=then or blocks.ours)
     order, held = waiting.ordered()
     for at in held:
         notes.add(compiled[at].exchange.first, "message", How.DROPPED, _WAITS)

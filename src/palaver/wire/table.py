@@ -193,9 +193,14 @@ class OwnBlocks:
         known: Kinds that the API documents. One whose provider is not recorded is the API's own.
         denied: Kinds that do not go back, each with the reason.
         missing: Returns what a block needs and the request does not have, or an empty text; from its kind, its fields and the tools.
-        calls: Kinds of calls that the provider runs itself, and whose results are blocks of their own.
-        results: The pattern of the kinds of their results, which name the call as `tool_use_id`.
+        calls: Kinds of calls whose results are blocks of their own, each with the field of its id.
+        results: The pattern of the kinds of their results.
+        answers: The field of a result that names the call.
+        ours: Whether the caller answers them; else the provider does, in its next answer.
+        code: Kinds of blocks whose code calls the caller's tools, each with the field of its id.
+        led_to: The pattern of the kinds that may follow reasoning; None for any.
         compaction: The field of a compaction that says what came before; empty where the API has none.
+        window: Whether a compaction that is an answer of its own stands after messages that go with it.
         carried: Fields of texts and calls that go back with them.
         resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
     """
@@ -203,9 +208,14 @@ class OwnBlocks:
     known: frozenset[str] = frozenset()
     denied: Mapping[str, str] = field(default_factory=dict)
     missing: Callable[[str, Mapping[str, Any], frozenset[str]], str] = field(default=lambda _kind, _fields, _tools: "")
-    calls: frozenset[str] = frozenset()
+    calls: Mapping[str, str] = field(default_factory=dict)
     results: re.Pattern[str] | None = None
+    answers: str = "tool_use_id"
+    ours: bool = False
+    code: Mapping[str, str] = field(default_factory=dict)
+    led_to: re.Pattern[str] | None = None
     compaction: str = ""
+    window: bool = False
     carried: frozenset[str] = frozenset()
     resumes: str = ""
 

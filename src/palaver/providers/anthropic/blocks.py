@@ -62,7 +62,7 @@ BLOCKS = OwnBlocks(
         "tool_use": "a call that was cut off or taken back",
     },
     missing=missing,
-    calls=CALLS,
+    calls=dict.fromkeys(CALLS, "id"),
     results=re.compile(r"\w+_tool_result"),
     compaction="content",
     carried=frozenset({"caller", "toolset_name", "citations"}),

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from palaver.providers.openai_chat.check import EFFORTS, MARKED, RESPONSE_FORMAT, SHARED, json_asked
+from palaver.providers.openai_responses.items import LED_TO, OWN
 from palaver.wire import rules
 from palaver.wire.place import OPEN, Breach, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
@@ -50,13 +51,6 @@ _MESSAGE = Kinds(
 )
 _ITEM: dict[str, Shape] = {"id?": (None, str), "caller?": (None, OPEN), **_STATUS}
 _FROM: dict[str, Shape] = {"namespace?": str, "async?": bool}
-OWN: Final = frozenset({
-    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction", "computer_call",
-    "computer_call_output", "configuration_update", "file_search_call", "image_generation_call", "local_shell_call",
-    "local_shell_call_output", "mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output",
-    "shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
-})  # fmt: skip
-"""Items of the provider's own tools, and of its compactions."""
 _ITEMS: Final[dict[str, Shape]] = {
     "function_call": {"call_id": str, "name": str, "arguments": str, **_FROM, **_ITEM},
     "function_call_output": {
@@ -191,7 +185,7 @@ def _reasoning(subject: Subject) -> Iterator[Violation]:
     for item, after in zip(items, [*items[1:], Spot(None)], strict=False):
         if _kind(item) == "reasoning":
             spoken = _kind(after) == "message" and after["role"].text == "assistant"
-            if not spoken and not _kind(after).endswith(("_call", "item_reference")):
+            if not spoken and not (LED_TO.fullmatch(_kind(after)) or _kind(after) == "item_reference"):
                 yield item["type"].breaks(Breach.REASONING_FOLLOW, "reasoning must be followed by what it led to")
         stored = subject.body["store"].value is not False or item["encrypted_content"].text
         if _kind(item) in ("reasoning", "item_reference") and not stored:

@@ -28,6 +28,8 @@ from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_
 
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+_OWN = ("caller", "namespace", "async")
+"""What a call says besides: it goes back with it."""
 
 
 class OpenAIResponses(Dialect):
@@ -103,7 +105,10 @@ def _said(kind: str, item: Item) -> Content:
     if kind in {_CALL, _CUSTOM}:
         arguments = item.get("arguments") if kind == _CALL else {"input": _text(item, "input")}
         args = arguments if isinstance(arguments, str | Mapping) else ""
-        return ToolCallContent(id=_text(item, "call_id"), name=_text(item, "name"), args=args)
+        own = {"artefact": dict(item)} if kind == _CUSTOM else {name: item[name] for name in _OWN if item.get(name)}
+        return ToolCallContent.from_dict(
+            {"id": _text(item, "call_id"), "name": _text(item, "name"), "args": args, **own}
+        )
     if kind == _REASONING:
         summary = item.get("summary")
         parts = summary if isinstance(summary, list | tuple) else ()

@@ -25,9 +25,10 @@ from palaver.providers.openai_chat.profile import (
     TOOL_NAME,
     with_schemas,
 )
-from palaver.providers.openai_responses.check import CHECKS, OWN, REQUEST
+from palaver.providers.openai_responses.check import CHECKS, REQUEST
+from palaver.providers.openai_responses.items import BLOCKS
 from palaver.providers.openai_responses.write import OWNED, head, provided, written
-from palaver.wire.table import API, Answers, Calls, MediaLimits, OwnBlocks, Profile, Reasoning, Tools, Turns
+from palaver.wire.table import API, Answers, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
 PROFILE = Profile(
     name="openai-responses",
@@ -37,7 +38,7 @@ PROFILE = Profile(
         written=written,
         provided=provided,
         binding=("tools", "text"),
-        blocks=OwnBlocks(known=OWN, compaction="encrypted_content"),
+        blocks=BLOCKS,
         shape=REQUEST,
         checks=CHECKS,
     ),

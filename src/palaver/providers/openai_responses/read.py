@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palaver.messages import APITypes, StopReason
+from palaver.providers.openai_responses.items import CUSTOM
 from palaver.providers.provider import Event
-from palaver.providers.reader import AnswerReader, Json, items, kept, mapping, text
+from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.wire import TRANSFORMED, Request
 
 _PARTS = 1000
@@ -112,7 +113,11 @@ class ResponsesAnswer(AnswerReader):
             yield from self._thinking(place, rest, provider="openai", model=self._model, artefact=artefact)
         elif kind == "function_call":
             yield from self._start(number, item)
-            yield from self._call(place, arguments=self._rest(place, text(item.get("arguments"))))
+            own = kept(item, "id", "call_id", "name", "arguments", "status")
+            yield from self._call(place, arguments=self._rest(place, text(item.get("arguments"))), **own)
+        elif kind == CUSTOM:
+            args = as_json({"input": text(item.get("input"))})
+            yield from self._call(place, text(item.get("call_id")), text(item.get("name")), args, artefact=item)
         else:
             yield from self._unknown(place, item)
 

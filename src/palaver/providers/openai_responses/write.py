@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
+from palaver.providers.openai_responses.items import called, output, own_item
 from palaver.wire.head import Declared, Outline, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
@@ -84,6 +85,7 @@ def written(speech: Speech, _profile: Profile, notes: ChangeNotes) -> Iterator[B
     if speech.role in {"system", "user"}:
         yield {"type": "message", "role": speech.role, "content": _content(speech.parts)}
         return
+    before: Part | None = None
     for part in speech.parts:
         if isinstance(part, TextPart):
             phase = {"phase": part.phase} if part.phase in _PHASES else {}
@@ -91,14 +93,14 @@ def written(speech: Speech, _profile: Profile, notes: ChangeNotes) -> Iterator[B
         elif isinstance(part, ThinkingPart):
             yield reasoning_item(part)
         elif isinstance(part, CallPart):
-            yield {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw}
+            yield called(part)
         elif isinstance(part, ProviderPart):
-            yield {"type": part.kind, **{name: value for name, value in part.fields.items() if name != "id"}}
+            yield own_item(part, after_reasoning=isinstance(before, ThinkingPart))
         elif isinstance(part, ResultPart):
             noted_failure(part, notes)
             texts = all(isinstance(inner, TextPart) for inner in part.body)
-            output = part.text if texts else _content(part.body)
-            yield {"type": "function_call_output", "call_id": part.id, "output": output}
+            yield output(part, part.text if texts else _content(part.body))
+        before = part
 
 
 def _content(parts: Sequence[Part]) -> list[Body]:

@@ -1,0 +1,98 @@
+"""The items of OpenAI's own tools: what each needs to go back, and how calls that the caller runs are answered.
+
+After the types of the `openai` package 3.57 (`types/responses/response_input_item_param.py`) and the guides under developers.openai.com/api/docs/guides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from palaver.ids import derive_id
+from palaver.messages import thaw
+from palaver.wire.script import CallPart, ProviderPart, ResultPart
+from palaver.wire.table import Body, OwnBlocks
+
+OWN = frozenset({
+    "additional_tools", "apply_patch_call", "apply_patch_call_output", "code_interpreter_call", "compaction", "computer_call",
+    "computer_call_output", "configuration_update", "file_search_call", "image_generation_call", "local_shell_call",
+    "local_shell_call_output", "mcp_approval_request", "mcp_approval_response", "mcp_call", "mcp_list_tools", "program", "program_output",
+    "shell_call", "shell_call_output", "tool_search_call", "tool_search_output", "web_search_call",
+})  # fmt: skip
+"""Items of the provider's own tools, and of its compactions."""
+
+CUSTOM, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+
+CALLED: Mapping[str, str] = {
+    "apply_patch_call": "call_id", "computer_call": "call_id", "shell_call": "call_id", "tool_search_call": "call_id",
+}  # fmt: skip
+"""The kinds of calls of the provider's own tools that the caller runs, each with the field of its id: «No tool output found for shell call»."""
+
+_FREE = frozenset({
+    "apply_patch_call", "apply_patch_call_output", "additional_tools", "compaction", "computer_call_output", "configuration_update", "shell_call",
+    "shell_call_output", "tool_search_call", "tool_search_output",
+})  # fmt: skip
+"""Kinds of items that may go without an id. With one, an item that reasoning led to is refused without that reasoning."""
+
+LED_TO = re.compile(r"\w+_call|program|mcp_list_tools|mcp_approval_request")
+"""The kinds of items that may follow reasoning: «provided without its required following item»."""
+
+_ID_DIGITS = 24
+_OF_ANSWERS = "created_by"
+"""A field that items of answers have, and those of requests have not."""
+
+
+def missing(kind: str, fields: Mapping[str, Any], _tools: frozenset[str]) -> str:
+    """Return what an item needs and a request does not have, or an empty text."""
+    return "it says nothing" if kind == "compaction" and not fields.get("encrypted_content") else ""
+
+
+BLOCKS = OwnBlocks(
+    known=OWN,
+    missing=missing,
+    calls=CALLED,
+    results=re.compile(r"(?:apply_patch|computer|shell)_call_output|tool_search_output"),
+    answers="call_id",
+    ours=True,
+    code={"program": "call_id"},
+    led_to=LED_TO,
+    compaction="encrypted_content",
+    window=True,
+    carried=frozenset({"caller", "namespace", "async"}),
+)
+
+
+def own_item(part: ProviderPart, *, after_reasoning: bool) -> Body:
+    """Write an item of the provider's own. Where the reasoning that led to it is not before it, it gets another id.
+
+    «Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item: 'rs_…'»: LionSR/TeXRA#1775.
+    """
+    out: Body = {"type": part.kind, **{key: value for key, value in part.fields.items() if key != _OF_ANSWERS}}
+    name = out.get("id")
+    if not isinstance(name, str) or after_reasoning or part.kind not in OWN:
+        return out
+    if part.kind in _FREE:
+        del out["id"]
+    elif part.kind != "mcp_approval_request":  # its answer names it
+        out["id"] = f"{name.partition('_')[0]}_{derive_id(name)[:_ID_DIGITS]}"
+    return out
+
+
+def called(part: CallPart) -> Body:
+    """Write a call that the caller runs: of a function, or of a tool with free text, as its item came."""
+    own = {name: value for name, value in part.carried.items() if value is not None}
+    if part.artefact.get("type") != CUSTOM:
+        return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw, **own}
+    said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status"}}
+    return {**said, "call_id": part.id}
+
+
+def output(part: ResultPart, content: str | list[Body]) -> Body:
+    """Write the output of a call, of the kind of the call; it repeats which program made the call."""
+    call = part.call
+    custom = call is not None and call.artefact.get("type") == CUSTOM
+    carried = {} if call is None else call.artefact if custom else call.carried
+    caller = {"caller": carried["caller"]} if carried.get("caller") else {}
+    kind = CUSTOM_OUTPUT if custom else "function_call_output"
+    return {"type": kind, "call_id": part.id, "output": content, **thaw(caller)}
