@@ -244,3 +244,24 @@ def test_a_cut_answer_goes_on_with_its_token() -> None:
         after = dialog.request(name, model)
         assert token not in after.body
         assert "Half" in str(after.body[parts])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_the_server_cleared_is_an_omission(claude: strict.StrictServer, stream: bool) -> None:
+    """Section 3: `applied_edits` stand beside the delta of a stream; what they cleared is an omission of that call."""
+    trigger = {"type": "input_tokens", "value": 1}
+    clear = {"type": "clear_tool_uses_20250919", "trigger": trigger, "keep": {"type": "tool_uses", "value": 1}}
+    edits = [{"type": "clear_thinking_20251015"}, clear]
+    talk = Talk(claude)
+    for number in range(3):
+        talk.ask(f"Go {number}.", THOUGHT, CALL)
+        talk.results()
+        talk.ask("", THOUGHT, "Done.", parameters={"context_management": {"edits": edits}}, stream=stream)
+    message = talk.dialog.messages[-1]
+    (thinking, tools) = message.metadata["context_management"]["applied_edits"]
+    gone = talk.request.left_out(message)
+    kinds = [gone.by.removeprefix("anthropic: ") for gone in gone]
+    assert kinds.count("clear_tool_uses_20250919") == tools["cleared_tool_uses"] == 2
+    assert kinds.count("clear_thinking_20251015") == thinking["cleared_thinking_turns"]
+    assert all(gone.handle is not None for gone in gone)
+    accepted(claude)

@@ -21,7 +21,7 @@ from palaver.view import Exchange, Omission, Reason, View
 from palaver.wire.binding import COMPACTION, bound_after, digest, own_digest, thoughts, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
-from palaver.wire.script import Change, Report, Speech
+from palaver.wire.script import Change, Report, ResultPart, Speech, ThinkingPart
 from palaver.wire.table import Profile
 
 COMPILER = 8
@@ -265,13 +265,40 @@ class Request(Mapping[str, Any]):
 
     def left_out(self, answer: Message) -> tuple[Omission, ...]:
         """Return what the provider says it left out of the request by itself."""
-        return tuple(
-            Omission(reason=Reason.PROVIDER, handle=part.origin, by=f"{self.profile.name}: {why}")
+        dropped = (
+            (part.origin, why)
             for index, why in self._transformed(answer)
             for piece in self.pieces
             if piece.start <= index < piece.stop
             for part in thoughts(piece.compiled.script)
         )
+        gone = (*dropped, *self._cleared(answer))
+        return tuple(
+            Omission(reason=Reason.PROVIDER, handle=place, by=f"{self.profile.name}: {why}") for place, why in gone
+        )
+
+    def _cleared(self, answer: Message) -> Iterator[tuple[Handle | None, str]]:
+        """Yield the blocks that an edit of Anthropic's context cleared, oldest first, and which edit.
+
+        An edit reports how many it cleared, and begins with the oldest (platform.claude.com/docs/en/build-with-claude/context-editing).
+        """
+        managed = answer.metadata.get("context_management")
+        applied = managed.get("applied_edits") if isinstance(managed, Mapping) else None
+        asked = self.body.get("context_management", EMPTY).get("edits") or ()
+        for edit in applied if isinstance(applied, list) else ():
+            kind = str(edit.get("type", ""))
+            kept = {name for known in asked if known.get("type") == kind for name in known.get("exclude_tools") or ()}
+            parts = [
+                (index, part)
+                for index, piece in enumerate(self.pieces)
+                for speech in piece.compiled.script
+                for part in speech.parts
+            ]
+            results = [part.origin for _, part in parts if isinstance(part, ResultPart) and part.name not in kept]
+            yield from ((place, kind) for place in results[: _count(edit.get("cleared_tool_uses"))])
+            thinking = [(index, part.origin) for index, part in parts if isinstance(part, ThinkingPart)]
+            turns = sorted({index for index, _ in thinking})[: _count(edit.get("cleared_thinking_turns"))]
+            yield from ((place, kind) for index, place in thinking if index in turns)
 
     def _transformed(self, answer: Message) -> Iterator[tuple[int, str]]:
         """Yield the index of each item that the provider changed by itself, and why (Anthropic names its place, OpenAI its id)."""
@@ -391,6 +418,10 @@ class Request(Mapping[str, Any]):
         while index and self.pieces[index].start < self.pieces[index - 1].stop:
             index -= 1
         return index
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 _ENDS = "Add the next user message, or pass its words as `then`."
