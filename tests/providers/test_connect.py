@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anthropic
 import pytest
 
 from palaver.errors import InvalidInput, ProviderError
@@ -17,14 +18,38 @@ def test_string_names_provider_and_model() -> None:
     cases: list[tuple[str, str, str, str]] = [
         ("openai/gpt-5.2", "openai", "openai-chat", "gpt-5.2"),
         ("openai-responses/gpt-5.2", "openai", "openai-responses", "gpt-5.2"),
+        ("openai/gpt-6.2-sol", "openai", "openai-responses", "gpt-6.2-sol"),
         ("anthropic/claude-opus-4-6", "anthropic", "anthropic", "claude-opus-4-6"),
         ("gemini/gemini-2.5-pro", "google", "gemini", "gemini-2.5-pro"),
         ("litellm/anthropic/claude-opus-4-6", "litellm", "openai-chat", "anthropic/claude-opus-4-6"),
+        ("litellm/openai/gpt-6.2-sol", "litellm", "openai-chat", "openai/gpt-6.2-sol"),
         ("openai/some/nested:model", "openai", "openai-chat", "some/nested:model"),
     ]
     for spec, name, profile, model in cases:
         provider, found = connect_model(spec)
         assert (provider.name, provider.profile_for(found).name, found) == (name, profile, model)
+
+
+def test_other_servers_stay_with_chat_completions() -> None:
+    """Only OpenAI's own server refuses tools there; a caller's choice of the API wins."""
+    own = connect_model("openai/gpt-6.2-sol", base_url="https://api.openai.com/v1")[0]
+    assert own.profile_for("gpt-6.2-sol").name == "openai-responses"
+    gateway = connect_model("openai/gpt-6.2-sol", base_url="http://127.0.0.1:9/v1")[0].profile_for("gpt-6.2-sol")
+    assert (gateway.name, gateway.tools.functions) == ("openai-chat", True)
+    chosen = connect_model("openai/gpt-6.2-sol", api="chat")[0].profile_for("gpt-6.2-sol")
+    assert (chosen.name, chosen.tools.functions) == ("openai-chat", False)
+
+
+def test_claude_is_sampled_in_the_older_version_of_the_api() -> None:
+    """The version that the client's requests name decides, whoever sets it."""
+    for version, sampled in (("2023-06-01", True), ("2026-10-21", False)):
+        headers = {"Anthropic-Version": version}
+        provider = connect_model("anthropic/claude-opus-4-6", api_key="none", default_headers=headers)[0]
+        assert provider.profile_for("claude-opus-4-6").reasoning.sampling is sampled
+        client = anthropic.AsyncAnthropic(api_key="none", default_headers={"anthropic-version": version})
+        given = connect_model("anthropic/claude-opus-4-6", client=client)[0]
+        assert given.profile_for("claude-opus-4-6").reasoning.sampling is sampled
+        assert not given.profile_for("claude-opus-5").reasoning.sampling
 
 
 def test_scripted_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import ContextOverflow, ProviderError, RateLimited
 from palaver.providers import Attempt, Retry, with_retries
-from palaver.providers.failures import failed, retry_after
+from palaver.providers.failures import client_error, failed, retry_after
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CASES = json.loads((FIXTURES / "failures.json").read_text(encoding="utf-8"))
@@ -36,6 +36,19 @@ def test_overflow_has_its_figures() -> None:
         assert isinstance(error, ContextOverflow), case["by"]
         assert (error.limit, error.asked) == (case["limit"], case["asked"]), case["by"]
         assert not error.retryable
+
+
+def test_servers_reason_is_in_the_error() -> None:
+    """A client's message has it, or only its body: servers of other makers have no field for a message."""
+
+    class UnprocessableEntityError(Exception):
+        __module__ = "openai._exceptions"
+        status_code, body = 422, {"detail": [{"type": "extra_forbidden", "loc": ["messages", 1]}]}
+
+    for text in ("Error code: 422", f"Error code: 422 - {UnprocessableEntityError.body}"):
+        found = client_error(UnprocessableEntityError(text), "openai", "acme", "m")
+        assert found is not None
+        assert found.message.count("extra_forbidden") == 1
 
 
 def test_retryable() -> None:

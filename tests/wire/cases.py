@@ -60,6 +60,7 @@ class Case(NamedTuple):
         model: The model, where another than the usual one.
         prefill: Whether the request ends on the assistant's words.
         call: Fields of the call.
+        columns: What is known of the model better than in the table.
     """
 
     rule: Breach | None
@@ -67,6 +68,7 @@ class Case(NamedTuple):
     model: str = ""
     prefill: bool = False
     call: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it
+    columns: dict[str, Any] = {}  # noqa: RUF012 - the same
 
 
 def edited(body: dict[str, Any], edits: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +221,7 @@ SOURCE = "messages/0/content/1/source"
 BUDGET = {"type": "enabled", "budget_tokens": 2048}
 THINK = {"parameters": {"thinking": BUDGET}}
 PAPER, LATE = _block("base64", media_type="application/pdf", data=PDF), _block("tool_result", tool_use_id="c3")
-OLD = "claude-haiku-4-5"
+OLD, OLD_API = "claude-haiku-4-5", {"version": "2023-06-01"}
 ANTHROPIC: Final = [
     *_texts("messages/6/content/0/text", 32_000_000, 32_000_001),
     Case(R.FIELD_MISSING, {f"{SAID}/2/input": DROP}),
@@ -228,9 +230,15 @@ ANTHROPIC: Final = [
     Case(R.FIELD_TYPE, {f"{SAID}/2/input": "ls"}),
     Case(R.FIELD_VALUE, {"max_tokens": -1}),
     Case(R.LIST_LENGTH, {"messages": []}),
-    Case(R.PARAMETER_CONFLICT, {"thinking": {"type": "adaptive"}, "tool_choice": {"type": "any"}}),
-    Case(R.PARAMETER_CONFLICT, {"temperature": 0.5}, OLD, call=THINK),
-    Case(R.PARAMETER_REFUSED, {"temperature": 1}, "claude-opus-5-5"),
+    Case(R.PARAMETER_CONFLICT, {"tool_choice": {"type": "any"}}, OLD, call=THINK),
+    Case(R.PARAMETER_CONFLICT, {"temperature": 0.5}, OLD, call=THINK, columns=OLD_API),
+    Case(R.PARAMETER_CONFLICT, {"thinking": {"type": "disabled"}, "output_config/effort": "max"}, "claude-opus-5"),
+    Case(R.PARAMETER_REFUSED, {"tool_choice": {"type": "any"}}, "claude-sonnet-5-5"),
+    Case(R.PARAMETER_REFUSED, {"temperature": 1}, "claude-opus-5-5", columns=OLD_API),
+    Case(R.PARAMETER_REFUSED, {"temperature": 1}),
+    Case(R.PARAMETER_REFUSED, {"thinking": {"type": "disabled"}}, "claude-opus-5-5"),
+    Case(R.PARAMETER_REFUSED, {"thinking": {"type": "adaptive"}}, OLD),
+    Case(R.PARAMETER_REFUSED, {"output_config/effort": "max"}, columns={"efforts": ["low", "high"]}),
     Case(R.PARAMETER_REFUSED, {"thinking": BUDGET}, "claude-opus-5-5"),
     Case(R.ROLE_UNKNOWN, {"messages/0/role": "human"}),
     Case(R.ROLE_FIRST, {"messages/0": DROP}),
@@ -278,6 +286,12 @@ ANTHROPIC: Final = [
     Case(None, {"messages/6/content": "Sure?", "system": "Be careful.", "metadata": {"user_id": None}}),
     Case(None, {"tools/1": {"type": "web_search_20990101", "name": "web_search"}, "a_new_field": {}}),
     Case(None, {}, OLD, call=THINK),
+    Case(None, {"temperature": 0.5}, OLD, columns=OLD_API),
+    *(
+        Case(None, {"thinking": {"type": "adaptive"}, "tool_choice": {"type": "any"}}, model)
+        for model in ("", "claude-opus-5", "claude-haiku-5-5")
+    ),
+    Case(None, {"thinking": {"type": "between_tools"}}, "claude-sonnet-5-5"),
 ]
 
 PARTS, ANSWER = "contents/1/parts", "contents/2/parts"

@@ -17,6 +17,7 @@ from palaver.wire import Request
 from tests.context.pencil import Manager
 from tests.wire.scenes import BASH
 
+pytestmark = pytest.mark.filterwarnings("ignore::palaver.tokens.names.UnknownModelWarning")
 NEWEST, UNKNOWN, OLDER = "claude-fable-5-2", "claude-saga-9", "claude-sonnet-4-5"
 LOOK = ToolSpec(name="look", description="Look.")
 
@@ -82,9 +83,12 @@ CHANGES: dict[str, Callable[[Dialog, str], Request]] = {
 def test_unchanged_prefix_keeps_thinking() -> None:
     """While nothing before it changed, all thinking goes back, in full forks too."""
     for model in (NEWEST, UNKNOWN, OLDER):
-        dialog = begun(model)
-        assert thoughts(asked(dialog, model, parameters={"thinking": {"type": "adaptive"}})) == 3
-        assert thoughts(asked(dialog.fork(), model, parameters={"thinking": {"type": "adaptive"}})) == 3
+        dialog, config = (
+            begun(model),
+            {"type": "adaptive"} if model != OLDER else {"type": "enabled", "budget_tokens": 2048},
+        )
+        assert thoughts(asked(dialog, model, parameters={"thinking": config})) == 3
+        assert thoughts(asked(dialog.fork(), model, parameters={"thinking": config})) == 3
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
@@ -139,14 +143,17 @@ def test_imported_thinking_stays_out() -> None:
 
 
 def test_thinking_has_a_safety_net_with_its_header() -> None:
-    """Where a model checks, it is asked to drop what does not fit, under the header that permits the field; not with thinking between tools."""
+    """Where a model checks and thinks, it is asked to drop what does not fit, under the header that permits the field; not with thinking between tools."""
     dialog = begun(NEWEST)
-    request = asked(dialog, NEWEST, parameters={"thinking": {"type": "adaptive"}})
-    assert request.body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
-    assert request["extra_headers"] == {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
+    net = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    for plain in ({"thinking": {"type": "adaptive"}}, {}):
+        request = asked(dialog, NEWEST, parameters=plain)
+        assert request.body["thinking"] == net
+        assert request["extra_headers"] == {"anthropic-beta": "thinking-binding-controls-2026-08-01"}
     for model, parameters in (
-        (NEWEST, {"thinking": {"type": "between_tools"}}),
-        (NEWEST, {}),
+        ("claude-sonnet-5-5", {"thinking": {"type": "between_tools"}}),
+        ("claude-haiku-5-5", {"thinking": {"type": "disabled"}}),
+        ("claude-fable-5", {}),
         (OLDER, {"thinking": {"type": "enabled", "budget_tokens": 2048}}),
     ):
         request = asked(dialog, model, parameters=parameters)

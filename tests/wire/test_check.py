@@ -41,7 +41,7 @@ def judged(name: str, case: Case) -> dict[Breach, str]:
     whole = base(
         name, case.model, prefill=case.prefill, thinks="parameters" in case.call, cache=case.call.get("cache", True)
     )
-    found = validate(edited(whole, case.edits), profile(name, case.model or MODELS[name]))
+    found = validate(edited(whole, case.edits), profile(name, case.model or MODELS[name], case.columns))
     return {violation.rule: violation.path for violation in reversed(found)}
 
 

@@ -282,7 +282,7 @@ def test_fault_in_a_checked_conversation_is_found() -> None:
     for name in NAMES:
         counting = Counting(agent(40))
         counting.fresh(name)
-        wrong = {"anthropic": "top_k", "gemini": "safetySettings", "gemini-interactions": "generation_config"}.get(
+        wrong = {"anthropic": "metadata", "gemini": "safetySettings", "gemini-interactions": "generation_config"}.get(
             name, "top_p"
         )
         with pytest.raises(InvalidRequest, match=wrong):

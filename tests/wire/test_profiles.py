@@ -13,28 +13,32 @@ def test_unknown_name_lists_what_is_close() -> None:
     assert "openai-chat" in caught.value.close
 
 
-CLAUDE: list[tuple[str, bool, bool, bool, bool]] = [
-    ("", False, False, False, False),
-    ("claude-opus-5-5", False, False, False, True),
-    ("claude-opus-4-8", False, False, True, True),
-    ("claude-opus-4-7", False, False, False, True),
-    ("claude-sonnet-4-6", False, True, False, True),
-    ("claude-haiku-4-5-20251001", True, True, False, True),
-    ("anthropic.claude-sonnet-4-5-20250929-v1:0", True, True, False, True),
-    ("claude-opus-4-1-20250805", True, True, False, True),
-    ("claude-opus-4-20250514", True, True, False, False),
-    ("claude-opus-4-0", True, True, False, False),
-    ("claude-3-7-sonnet-latest", True, True, False, False),
+CLAUDE: list[tuple[str, bool, bool, bool, bool, bool]] = [
+    ("", False, False, False, False, False),
+    ("claude-fable-5-2", False, False, False, True, True),
+    ("claude-opus-5-5", False, False, False, True, True),
+    ("claude-sonnet-5", False, False, False, False, True),
+    ("claude-opus-4-8", False, False, False, True, True),
+    ("claude-opus-4-7", False, False, False, False, True),
+    ("claude-sonnet-4-6", False, True, True, False, True),
+    ("claude-haiku-4-5-20251001", True, True, True, False, True),
+    ("anthropic.claude-sonnet-4-5-20250929-v1:0", True, True, True, False, True),
+    ("claude-opus-4-1-20250805", True, True, True, False, True),
+    ("claude-opus-4-20250514", True, True, True, False, False),
+    ("claude-opus-4-0", True, True, True, False, False),
+    ("claude-3-7-sonnet-latest", True, True, True, False, False),
+    ("claude-3-5-haiku-latest", True, False, True, False, False),
 ]
 
 
 def test_claude_by_version() -> None:
-    """What older models accept beyond the profile, who takes instructions inside, and who takes a schema."""
-    for model, prefill, manual, inside, native in CLAUDE:
-        found = profile("anthropic", model)
+    """What models accept of prefill, budgets, sampling in the older version of the API, instructions inside, and schemas."""
+    for model, prefill, manual, sampling, inside, native in CLAUDE:
+        found, older = profile("anthropic", model), profile("anthropic", model, {"version": "2023-06-01"})
         reasoning, turns = found.reasoning, found.turns
-        assert (turns.assistant_last, reasoning.manual, reasoning.sampling) == (prefill, manual, manual), model
+        assert (turns.assistant_last, "enabled" in reasoning.thinking) == (prefill, manual), model
         assert (turns.system_inside, found.answers.native) == (inside, native), model
+        assert (reasoning.sampling, older.reasoning.sampling) == (False, sampling), model
 
 
 def test_openai_models_that_take_a_schema() -> None:

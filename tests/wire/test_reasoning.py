@@ -8,6 +8,7 @@ from tests.wire.histories import CLAUDE, CODEX, GEMINI
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
 from tests.wire.vendor_types import hold_to_types
 
+UNREAD = "of a model whose thinking this one does not read"
 SIGNED = ThinkingContent(content="I should look.", signature="c2lnbmVk", provider="anthropic")
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA", "status": "completed"}
 ENCRYPTED = ThinkingContent(provider="openai", artefact=REASONING)
@@ -39,17 +40,22 @@ def test_signed_thinking_without_a_model_goes_back() -> None:
 
 
 def test_thinking_goes_to_its_family_of_models() -> None:
-    """A dated name and a seller's prefix are the same model; another version is another."""
-    cases: list[tuple[str, bool]] = [
-        ("claude-opus-4-6", True),
-        ("us.anthropic.claude-opus-4-6-v1:0", True),
-        ("claude-opus-4-5", False),
+    """A dated name and a seller's prefix are the same model; a later family reads an earlier one, not the other way round."""
+    cases: list[tuple[str, str, bool]] = [
+        ("claude-opus-4-6-20260101", "claude-opus-4-6", True),
+        ("claude-opus-4-6-20260101", "us.anthropic.claude-opus-4-6-v1:0", True),
+        ("claude-opus-4-6-20260101", "claude-sonnet-4-6", True),
+        ("claude-opus-4-6-20260101", "claude-opus-5", True),
+        ("claude-opus-5", "claude-opus-4-6", False),
+        ("claude-fable-5", "claude-opus-5", False),
+        ("claude-novel-9", "claude-opus-5", False),
+        ("claude-novel", "claude-opus-5", True),
     ]
-    for model, kept in cases:
-        scene = (
-            Scene().user("go").model_says(SIGNED, "Done.", by=("anthropic", "claude-opus-4-6-20260101")).user("and?")
-        )
-        assert ("c2lnbmVk" in scene.request("anthropic", model=model).data.decode()) is kept
+    for maker, model, kept in cases:
+        scene = Scene().user("go").model_says(SIGNED, "Done.", by=("anthropic", maker)).user("and?")
+        request = scene.request("anthropic", model=model)
+        assert ("c2lnbmVk" in request.data.decode()) is kept, (maker, model)
+        assert [change.why for change in request.report] == ([] if kept else [UNREAD])
 
 
 def test_thinking_of_a_turn_goes_back_all_or_none() -> None:

@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "lab": ("lab:run", "Compare policies on recorded sessions, without asking a model."),
         },
         "Tools": {
+            "models": ("models:run", "List what models accept, and read the vendors' lists."),
             "store": ("store:app", "Verify, copy and sweep a store; retention and receipts."),
         },
     }

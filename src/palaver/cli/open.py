@@ -25,8 +25,8 @@ from palaver.cli.terminal import emit, progress
 from palaver.errors import MissingExtra
 from palaver.explorer.api import Explored
 from palaver.explorer.seen import LastSeen
+from palaver.folders import data_folder
 from palaver.store import Durability, open_store
-from palaver.store.connect import data_folder
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock

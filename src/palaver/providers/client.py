@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from json import JSONDecodeError
 from typing import Any, Generic, TypeVar
@@ -12,7 +12,9 @@ from anyio.lowlevel import RunVar
 
 from palaver.errors import ProviderError
 from palaver.messages import thaw
+from palaver.messages.frozen import EMPTY
 from palaver.providers.failures import described, failed, unreadable
+from palaver.providers.models import own_columns
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader
 from palaver.providers.registry import APIS
@@ -43,7 +45,31 @@ class ClientProvider(ABC, Generic[C]):
 
     def profile_for(self, model: str) -> Profile:
         """Return the profile to compile requests for a model with."""
-        return self._api.profile(model)
+        return self._api.profile(model, {**own_columns(self._api.maker, model), **self._columns()})
+
+    def _columns(self) -> Mapping[str, Any]:
+        """Return what this client knows of every model better than the tables, by column."""
+        return EMPTY
+
+    async def listed(self) -> list[Mapping[str, Any]]:
+        """Return the provider's list of models, as JSON.
+
+        Raises:
+            ProviderError: There is no complete answer.
+        """
+        try:
+            return [model async for model in self._list()]
+        except ProviderError:
+            raise
+        except Exception as error:  # the exceptions of transports have no common base
+            known = self._mapped(error, "") or transport_error(error, self._name, "")
+            if known is None:
+                raise
+            raise known from error
+
+    def _list(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        """Yield the models of the provider's list."""
+        raise ProviderError(f"{self._name} has no list of models.", kind="refused", provider=self._name)
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         """Ask a model, and yield the events of its answer.
@@ -108,7 +134,7 @@ class ClientProvider(ABC, Generic[C]):
 
     def _reader(self, request: Request) -> AnswerReader:
         """Return a reader for the answer to a request."""
-        return self._api.reader(request, self._name)
+        return APIS[request.profile.name].reader(request, self._name)
 
     @abstractmethod
     def _answers(self, request: Request) -> AsyncGenerator[object, None]:

@@ -232,7 +232,7 @@ def client_error(error: Exception, package: str, provider: str, model: str) -> P
     codes = (getattr(error, "code", None), said.get("code"), said.get("type"), getattr(error, "error_code", None))
     return failed(
         provider,
-        (_text(said.get("message")) or str(error)).partition(_TRACE)[0].removeprefix("litellm."),
+        (_text(said.get("message")) or _whole(error, body)).partition(_TRACE)[0].removeprefix("litellm."),
         model=model,
         # an APIError without a status is inside an answer; any other is the client's own, before anything was sent
         status=status if isinstance(status, int) else 200 if "APIError" in names else 400,
@@ -241,6 +241,12 @@ def client_error(error: Exception, package: str, provider: str, model: str) -> P
         request_id=_text(getattr(error, "request_id", None)) or _text(outer.get("request_id")),
         details=body,
     )
+
+
+def _whole(error: Exception, body: object) -> str:
+    """Return an exception's message, with the body where it does not have it: since version 3 OpenAI's client names the field `message` only."""
+    text = str(error)
+    return text if not body or str(body) in text else f"{text} - {body}"
 
 
 _TRACE = "Traceback (most recent call last)"

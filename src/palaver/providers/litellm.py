@@ -58,6 +58,10 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
         super().__init__(name, "openai-chat", None)
         self._options = {"num_retries": 0, "max_retries": 0} | options
 
+    def _columns(self) -> Mapping[str, Any]:
+        """Return that tools may be declared for every model: LiteLLM asks in the API that takes them."""
+        return {"functions": True}
+
     def _make(self) -> ModuleType:
         return imported()
 

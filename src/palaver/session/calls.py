@@ -74,7 +74,10 @@ class ModelCall:
 
     @property
     def sent(self) -> _Data:
-        """Data of the request: `profile`, `digest` (SHA-256 of the canonical bytes), `bytes` and `compiler`; empty for other programs' calls."""
+        """Data of the request; empty for other programs' calls.
+
+        It has `profile`, `digest` (SHA-256 of the canonical bytes), `bytes`, `compiler` and, where the profile is not palaver's alone, `columns`.
+        """
         return self._data["request"] if self.reproducible else {}
 
     def view(self) -> View:
@@ -99,9 +102,8 @@ class ModelCall:
             call = _calls().validate_python(thaw(asked))
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
-        made = wire.compile(
-            self.view(), providers.profile(name, model), call, lambda digest: self.store.blob(BlobId(digest))
-        )
+        profile = providers.profile(name, model, self.sent.get("columns", {}))
+        made = wire.compile(self.view(), profile, call, lambda digest: self.store.blob(BlobId(digest)))
         if made.digest != digest:
             version = f"Version {compiler} of the compiler made it; this one is {wire.COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."
@@ -272,6 +274,8 @@ def _recorded(request: wire.Request, saw: Manifest, asked: _Data, before: _Lates
         "bytes": len(request.data),
         "compiler": wire.COMPILER,
     }
+    if request.profile.columns:
+        figures["columns"] = thaw(request.profile.columns)
     data: dict[str, Any] = {"version": CALL_VERSION, "request": figures}
     if before is None or before.depth >= _DEEPEST:  # a whole manifest bounds what a reader must read
         return data | {"saw": saw, "call": asked}, 0

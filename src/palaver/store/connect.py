@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from palaver.errors import Ambiguous, InvalidInput, MissingExtra, MissingFile, NotFound
+from palaver.folders import data_folder
 from palaver.ids import SessionId
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, SessionRecord, Store
@@ -94,21 +94,6 @@ def _file(url: str) -> Path:
     if parts.netloc or not path.startswith("/") or path == "/" or not rest.startswith("///"):
         raise InvalidInput(f"{url!r} does not name a file.", hint="An address looks like sqlite:///absolute/path.")
     return Path(path)
-
-
-def data_folder() -> Path:
-    """Return the folder for the user's data, by the custom of the system.
-
-    Source: XDG Base Directory Specification 0.8; Apple, File System Programming Guide; Microsoft, Known Folders (LocalAppData).
-    """
-    home = Path.home()
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "palaver"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "palaver"
-    named = os.environ.get("XDG_DATA_HOME", "")
-    base = Path(named) if named.startswith("/") else home / ".local" / "share"  # a relative value is to be ignored
-    return base / "palaver"
 
 
 def user_store() -> str:

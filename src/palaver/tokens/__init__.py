@@ -10,7 +10,7 @@ from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.tokens.budget import BUDGET_KEYS, SAFETY_BUFFER, Budget
-    from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
+    from palaver.tokens.catalogue import ModelInfo, model_info
     from palaver.tokens.counting import (
         Counter,
         ModelCounter,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         counter,
     )
     from palaver.tokens.families import FAMILIES, Family
+    from palaver.tokens.names import UnknownModelWarning
     from palaver.tokens.pricing import cost_of
 
 __all__ = [
@@ -46,9 +47,10 @@ open_door(
     __name__,
     {
         ".budget": "BUDGET_KEYS SAFETY_BUFFER Budget",
-        ".catalogue": "ModelInfo UnknownModelWarning model_info",
+        ".catalogue": "ModelInfo model_info",
         ".counting": "Counter ModelCounter count_block count_message count_request count_tools counter",
         ".families": "FAMILIES Family",
+        ".names": "UnknownModelWarning",
         ".pricing": "cost_of",
     },
 )

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from palaver.errors import InfeasibleBudget, InvalidInput, warn
-from palaver.tokens.catalogue import ModelInfo, UnknownModelWarning, model_info
+from palaver.tokens.catalogue import ModelInfo, model_info
+from palaver.tokens.names import UnknownModelWarning
 
 SAFETY_BUFFER = 5_000
 """Tokens kept free unless the caller says otherwise, on windows of 15,000 tokens and more."""

@@ -28,8 +28,9 @@ from palaver.messages import (
 )
 from palaver.messages.media import pixel_size
 from palaver.tokens import o200k
-from palaver.tokens.catalogue import ModelInfo, read_name
+from palaver.tokens.catalogue import ModelInfo
 from palaver.tokens.families import FAMILIES, Family, family_of
+from palaver.tokens.names import read_name
 
 _OPAQUE_CHARACTERS_PER_TOKEN = 16 / 3
 """Base64 that a model never sees as text (signatures, encrypted reasoning, files): four bytes a token, three of them in

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import now
 from palaver.messages import InvokeCost, Usage, UsageCost
-from palaver.tokens.catalogue import Listing, ModelInfo, close_names, find, read_name, source
+from palaver.tokens.catalogue import Listing, ModelInfo, close_names, find, source
+from palaver.tokens.names import read_name
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice

@@ -83,6 +83,14 @@ def without_cached(body: Body, profile: Profile, notes: ChangeNotes) -> Body:
     return {name: value for name, value in body.items() if name not in cache.moved}
 
 
+def sampled(body: Body, fields: Sequence[str], profile: Profile, notes: ChangeNotes) -> Body:
+    """Return an object without these sampling parameters where the model takes none."""
+    refused = () if profile.reasoning.sampling else [name for name in fields if body.get(name) is not None]
+    for name in refused:
+        notes.add(None, "parameter", How.DROPPED, f"{name}: this model takes no sampling parameters")
+    return {name: value for name, value in body.items() if name not in refused}
+
+
 def together(before: Mapping[str, Any], item: Mapping[str, Any], field: str) -> Body:
     """Put two neighbours of one role together: their role, and the lists of both."""
     return {**before, field: [*before[field], *item[field]]}
@@ -179,7 +187,7 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Chan
             raise InvalidInput(f"The provider's tool {name!r} is {value!r}.", hint="Give true or a mapping of options.")
         options = {} if value is True else dict(value)
         known = profile.provided.get(_NAMES.get(name, name))
-        why = _refused(known, name, profile, call, declared)
+        why = _refused(known, name, profile, declared)
         if known is None or why:
             notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
         else:
@@ -189,12 +197,12 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Chan
     return Provided(tuple(tools), fields)
 
 
-def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, call: Call, declared: frozenset[str]) -> str:
+def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, declared: frozenset[str]) -> str:
     """Return why a tool cannot be sent, or an empty text."""
     if known is None:
         close = get_close_matches(name, {*profile.provided, *_NAMES}, 1)
         return f"{profile.name} has no such tool; it has {', '.join(close or profile.provided)}"
-    if profile.tools.served is not None and not profile.tools.served.match(call.model):
+    if not profile.tools.served:
         return "this model has no such tool"
     if declared and not profile.tools.mixed:
         return "this model takes it only without tools of your own"

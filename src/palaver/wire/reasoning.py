@@ -1,6 +1,6 @@
 """The third pass: what only its provider can read goes back to that provider unchanged, or not at all.
 
-Thinking is signed or encrypted, and belongs to one provider and one family of models. What came before it is the business of
+Thinking is signed or encrypted; its provider's models read it, as far as the table of models says. What came before it is the business of
 :mod:`palaver.wire.binding`, when the whole request is known.
 Models that continue the assistant's words get none while thinking is off: such a request may not have any, and each begins like the one before.
 The artefacts of one turn go back all or none: a provider compares them with what it sent, in number and order.
@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from palaver.messages import ThinkingContent
+from palaver.wire.models import read_model
 from palaver.wire.rules import decode
 from palaver.wire.script import CallPart, ChangeNotes, How, Part, ProviderPart, Speech, Taken, TextPart, ThinkingPart
 from palaver.wire.table import Profile, Reasoning
@@ -28,11 +29,6 @@ _MAKERS: Sequence[tuple[re.Pattern[str], str]] = (
 )
 """How recordings spell the makers of artefacts. A reseller (Bedrock, Azure) is not the maker: its artefacts are its own."""
 
-# What names the day, the seller or the region of a model and not the model: us.anthropic.claude-x-20250929-v1:0, models/gemini-y.
-_AROUND = re.compile(
-    r"^(?:[a-z]+/)*(?:(?:[a-z]{2,6}\.)?anthropic\.)?|(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|-latest|-v\d+(?::\d+)?)+$"
-)
-
 
 def _maker(word: str) -> str:
     """Return the maker that a recording's word for a provider or model means, or an empty text."""
@@ -43,12 +39,19 @@ def maker_of(provider: str, model: str) -> str | None:
     """Return who made a model: None for a provider that resells or serves others', an empty text where neither is recorded."""
     if provider:
         return _maker(provider) or None
-    return _maker(_AROUND.sub("", model.lower())) if model else ""
+    return read_model(model).maker
 
 
-def _same_model(recorded: str, model: str) -> bool:
-    """Return whether two names are of one model, apart from date, seller and region; a model that is not recorded counts as the same."""
-    return not recorded or _AROUND.sub("", recorded.lower()) == _AROUND.sub("", model.lower())
+def _reads(profile: Profile, model: str, recorded: str) -> bool:
+    """Return whether a model reads what another one thought; a model that is not recorded counts as the same.
+
+    A model whose name has no version may be of any: a provider passes over what its model does not read, without an error.
+    """
+    if not recorded:
+        return True
+    reader, maker, reaches = read_model(model), read_model(recorded), profile.reasoning.reads
+    within = maker.version is None or any(reach.includes(maker) for reach in reaches)
+    return maker == reader or (bool(reaches) and maker.line == reader.line and within)
 
 
 # --- thinking ------------------------------------------------------------------------------------------------------------
@@ -96,8 +99,8 @@ def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile,
         return silent if form == "none" else _refused_field(speech, thoughts, profile.reasoning, model)
     if any(_made_by(part, speech) != profile.reasoning.maker for part in thoughts):
         return "another provider's"
-    if not all(_same_model(part.content.model or speech.model, model) for part in thoughts):
-        return "another model's"
+    if not all(_reads(profile, model, part.content.model or speech.model) for part in thoughts):
+        return "of a model whose thinking this one does not read"
     if form == "blocks" and profile.turns.assistant_last and not thinks:
         return "thinking is off, and a request that ends on the assistant's words may hold none"
     return _malformed(speech.parts, thoughts, form, profile.api.blocks.led_to)
@@ -110,7 +113,8 @@ def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reas
         words = [word.lower() for word in (said.provider or speech.provider, said.model or speech.model) if word]
         if words and rules.family is not None and not any(rules.family.search(word) for word in words):
             return "another provider's"
-        if rules.same_model and not _same_model(said.model or speech.model, model):
+        recorded = said.model or speech.model
+        if rules.same_model and recorded and read_model(recorded) != read_model(model):
             return "another model's"
         if not (said.artefact.get(rules.field) if rules.field == "reasoning_details" else said.content):
             return "its provider kept it to itself"
@@ -149,7 +153,7 @@ def _made_by(part: ThinkingPart, speech: Speech) -> str:
         return "openai"
     if signature(said.artefact):
         return "google"
-    model = _maker(_AROUND.sub("", (said.model or speech.model).lower()))
+    model = read_model(said.model or speech.model).maker
     return model or ("anthropic" if said.signature or said.redacted else "")
 
 
@@ -193,8 +197,8 @@ def thought_signature(part: ThinkingPart) -> str:
 
 def _signed(parts: Sequence[Part], speech: Speech, profile: Profile, model: str, notes: ChangeNotes) -> Iterator[Part]:
     """Return a turn with the signatures of this model, and a dummy on the first call where one is required."""
-    ours = _maker(speech.provider or _AROUND.sub("", speech.model.lower())) in {"google", ""}
-    ours = ours and _same_model(speech.model, model)
+    maker = _maker(speech.provider) if speech.provider else read_model(speech.model).maker
+    ours = maker in {"google", ""} and _reads(profile, model, speech.model)
     first = True
     for part in parts:
         known = part.signature if isinstance(part, TextPart) else ""

@@ -24,7 +24,7 @@ from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, ResultPart, Speech, ThinkingPart
 from palaver.wire.table import Profile
 
-COMPILER = 8
+COMPILER = 9
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 
@@ -46,6 +46,7 @@ class Call:
         temperature: The sampling temperature; None for the provider's own.
         stream: Whether the answer arrives in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
+        auto_choice: Whether a tool that would be forced is left to the model, with a note, where the model refuses to be forced.
         strict_tools: Whether to ask that arguments follow the tools' schemas, where provider and schema permit it.
         format: The structure of the answer, or None. It goes into the provider's own field, in its dialect; where a model accepts no schema,
             the instructions ask for it in words.
@@ -64,6 +65,7 @@ class Call:
     temperature: float | None = None
     stream: bool = False
     tool_choice: str = ""
+    auto_choice: bool = False
     strict_tools: bool = False
     format: Format | None = None
     provider_tools: Mapping[str, Any] = EMPTY

@@ -64,6 +64,19 @@ def conflicting(body: Spot, *pairs: tuple[str, str]) -> Iterator[Violation]:
             yield body[first].breaks(Breach.PARAMETER_CONFLICT, f"{first} and {other} may not both be given")
 
 
+def efforts(effort: Spot, known: Sequence[str]) -> Iterator[Violation]:
+    """Check that a model has an effort, where its efforts are known."""
+    if known and effort.text and effort.text.lower() not in known:
+        yield effort.breaks(Breach.PARAMETER_REFUSED, f"this model takes {', '.join(known)}")
+
+
+def unsampled(body: Spot, fields: Iterable[str], profile: Profile) -> Iterator[Violation]:
+    """Check that a model that takes no sampling parameters gets none."""
+    for name in () if profile.reasoning.sampling else fields:
+        if body[name]:
+            yield body[name].breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
+
+
 # --- the body as JSON text: values that JSON has, strings that every server can read, and its size in bytes ---------------
 
 # Surrogates are no characters: UTF-8 cannot carry them (RFC 3629, section 3) and providers answer 400 «invalid high

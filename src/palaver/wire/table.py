@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from palaver.wire.models import Reach
 from palaver.wire.place import Shape, Violation
 
 Dialect = Literal["openai", "anthropic", "gemini"]
@@ -76,14 +77,18 @@ class Tools:
         most: The most tools of one request; None for no published figure.
         needed: Whether tools must be defined while calls or results are in the history.
         mixed: Whether tools of the provider's own may be mixed with defined ones.
-        served: The pattern of the beginning of models that have tools of the provider's own; None for all models.
+        served: Whether the model has tools of the provider's own.
+        forced: Whether a tool can be forced.
+        functions: Whether tools may be declared while the model thinks.
     """
 
     name: re.Pattern[str]
     most: int | None = None
     needed: bool = False
     mixed: bool = True
-    served: re.Pattern[str] | None = None
+    served: bool = True
+    forced: bool = True
+    functions: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +118,12 @@ class Reasoning:
         form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn, ``steps`` of their own that
             any model of the maker takes, ``fields`` of a message, or ``none`` where the API takes no reasoning back.
         signed_calls: Whether the first call of every step in the current turn must have its signature, or with ``steps`` a signed one before it.
-        manual: Whether thinking may be requested with a budget (``thinking.type`` ``enabled``).
+        thinking: The values of ``thinking.type`` that are accepted; empty where they are not checked.
+        thinks: Whether the model thinks where a request does not say: ``always``, ``on``, ``off``, or empty where this is not known.
+        efforts: The values of the effort, or of Gemini's thinking level; empty where they are not checked.
+        quiet_effort: The highest effort at which thinking can be turned off; empty for any.
         sampling: Whether temperature, top_p and top_k are accepted.
+        reads: Whose thinking the model reads besides its own.
         bound: Whether the provider refuses or withholds thinking after anything before it changed.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
         field: The field of a message with its reasoning; `content` where it has a part of its own there.
@@ -125,8 +134,12 @@ class Reasoning:
 
     form: Literal["blocks", "items", "parts", "steps", "fields", "none"]
     signed_calls: bool = False
-    manual: bool = True
+    thinking: tuple[str, ...] = ()
+    thinks: Literal["always", "on", "off", ""] = ""
+    efforts: tuple[str, ...] = ()
+    quiet_effort: str = ""
     sampling: bool = True
+    reads: tuple[Reach, ...] = ()
     bound: bool = False
     maker: str = ""
     field: str = ""
@@ -279,6 +292,7 @@ class Profile:
         conversation: The field of the body with the conversation.
         pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
         provided: How each tool that the provider runs itself is declared, before its options.
+        columns: What is known of the model better than in palaver's own table, by column (`palaver.wire.models.ModelRow`).
     """
 
     name: str
@@ -296,3 +310,4 @@ class Profile:
     reasoning: Reasoning
     media: MediaLimits
     cache: Cache
+    columns: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -14,6 +14,10 @@ import pytest
 from palaver.testing import strict
 from tests.testing.strict.claude import BINDING, STRICT, SYSTEM, THOUGHT, TOOLS, Json, Talk, refusal
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The model .* is deprecated:DeprecationWarning"
+)  # the vendor's client says so of older ones
+
 OTHER_CONVERSATION = "The block is bound to a different conversation."
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
 DROP = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}

@@ -7,6 +7,10 @@ import pytest
 from palaver.testing import strict
 from tests.testing.strict.claude import STRICT, THOUGHT, TOOLS, Json, Talk, refusal
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The model .* is deprecated:DeprecationWarning"
+)  # the vendor's client says so of older ones
+
 CALL: Json = {"type": "tool_use", "name": "bash"}
 SEARCH: Json = {"type": "server_tool_use", "name": "web_search", "input": {"query": "q"}}
 FOUND: Json = {"type": "web_search_tool_result", "content": []}

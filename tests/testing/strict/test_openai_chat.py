@@ -49,7 +49,7 @@ def refusal(text: str, status: int = 400) -> Iterator[None]:
     with pytest.raises(openai.APIStatusError) as caught:
         yield
     assert caught.value.status_code == status
-    assert text in str(caught.value)
+    assert text in f"{caught.value} {caught.value.body}"
 
 
 @pytest.mark.parametrize("model", ["gpt-5.6-luna", "gpt-6-sol", "gpt-6.2-astra"])

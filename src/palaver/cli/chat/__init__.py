@@ -15,8 +15,8 @@ from palaver.cli.chat.screen import Screen
 from palaver.cli.chat.setup import agent_of, dialog_of, server_of, tools_of
 from palaver.cli.chat.talk import Talk
 from palaver.cli.options import BudgetOption, StoreOption, store_url
+from palaver.folders import data_folder
 from palaver.store import open_store
-from palaver.store.connect import data_folder
 from palaver.store.redacting import redacting
 from palaver.tools import Toolbox
 from palaver.tools.portal import entered

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from palaver.providers.anthropic.blocks import CALLS, RESULTS
+from palaver.providers.anthropic.write import FORCED
 from palaver.wire import rules
 from palaver.wire.place import ANY, OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
@@ -105,6 +106,8 @@ _DISPLAY: dict[str, Shape] = {
     "block_binding?": (None, {"prefix_mismatch_behavior?": (None, one("error", "drop_block"))}),
 }
 
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+
 REQUEST: Final[Shape] = {
     "model": str,
     "max_tokens": Number(0, whole=True),  # 0 fills the cache and answers nothing
@@ -112,7 +115,7 @@ REQUEST: Final[Shape] = {
     "cache_control?": _CACHE,
     "metadata?": {"user_id?": (None, str)},
     "output_config?": {
-        "effort?": (None, one("low", "medium", "high", "xhigh", "max")),
+        "effort?": (None, one(*_EFFORTS)),
         "format?": (None, Kinds({"json_schema": {"schema": OPEN}})),
     },
     "stop_sequences?": [str],
@@ -331,28 +334,47 @@ def _thinking_first(subject: Subject) -> Iterator[Violation]:
 
 def _thinking_config(subject: Subject) -> Iterator[Violation]:
     """Check what may be asked for together with thinking (extended-thinking, «feature compatibility»)."""
-    body, config = subject.body, subject.body["thinking"]
-    if config["type"].text == "enabled":
+    body, config, known = subject.body, subject.body["thinking"], subject.profile.reasoning
+    kind, effort = config["type"], body["output_config"]["effort"]
+    if kind.text and known.thinking and kind.text not in known.thinking:
+        why = f"this model takes thinking of type {' or '.join(known.thinking)}"
+        yield kind.breaks(Breach.PARAMETER_REFUSED, why)
+    yield from rules.efforts(effort, known.efforts)
+    high = _EFFORTS.index(known.quiet_effort) if known.quiet_effort else len(_EFFORTS)
+    if kind.text == "disabled" and effort.text in _EFFORTS[high + 1 :]:
+        why = f"this model can be kept from thinking up to the effort {known.quiet_effort}"
+        yield kind.breaks(Breach.PARAMETER_CONFLICT, why)
+    if kind.text == "enabled":
         budget, limit = config["budget_tokens"], body["max_tokens"].number
-        if not subject.profile.reasoning.manual:
-            yield config["type"].breaks(Breach.PARAMETER_REFUSED, "this model takes adaptive thinking only")
         if budget.number is not None and budget.number < _LEAST_BUDGET:
             yield budget.breaks(Breach.THINKING_BUDGET, f"the budget must be at least {_LEAST_BUDGET} tokens")
         elif budget.number is not None and limit is not None and budget.number >= limit:
             yield budget.breaks(Breach.THINKING_BUDGET, "the budget must be less than max_tokens")
-    if _thinks(body) and body["tool_choice"]["type"].text in ("any", "tool"):
-        # «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507
-        yield body["tool_choice"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: a tool may not be forced")
+    if body["tool_choice"]["type"].text in FORCED:
+        yield from _forced(subject)
+
+
+def _forced(subject: Subject) -> Iterator[Violation]:
+    """Check a choice that forces a call: not where the model thinks with a budget, and not with models that choose by themselves.
+
+    «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507. «tool_choice: type "tool" and "any" are not supported
+    for this model»: build-with-claude/thinking-troubleshooting. Adaptive thinking permits it with the other models (build-with-claude/thinking).
+    """
+    choice = subject.body["tool_choice"]
+    if subject.body["thinking"]["type"].text == "enabled":
+        why = "thinking has a budget: a tool may not be forced; auto_choice=True leaves it to the model"
+        yield choice.breaks(Breach.PARAMETER_CONFLICT, why)
+    elif not subject.profile.tools.forced:
+        why = "this model may not be forced to call a tool; auto_choice=True leaves it to the model"
+        yield choice.breaks(Breach.PARAMETER_REFUSED, why)
 
 
 def _sampling(subject: Subject) -> Iterator[Violation]:
     """Check sampling parameters: newer models accept none, and thinking accepts hardly any."""
     body = subject.body
-    given = [body[name] for name in ("temperature", "top_k", "top_p") if body[name]]
-    if not subject.profile.reasoning.sampling:
-        for parameter in given:
-            yield parameter.breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
-    elif _thinks(body):  # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
+    yield from rules.unsampled(body, ("temperature", "top_k", "top_p"), subject.profile)
+    if subject.profile.reasoning.sampling and _thinks(body):
+        # «`temperature` may only be set to 1 when thinking is enabled»: MartialBE/one-hub#529
         if body["temperature"].number not in (None, 1):
             yield body["temperature"].breaks(Breach.PARAMETER_CONFLICT, "thinking is on: temperature must be 1")
         if body["top_k"]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from palaver.errors import MissingExtra, ProviderError
@@ -15,6 +15,12 @@ try:
 except ImportError as error:
     raise MissingExtra("palaver.providers.anthropic.client", "anthropic") from error
 
+
+_VERSION, _OLDEST, _NEWEST = "anthropic-version", "2023-06-01", "2026-10-21"
+"""The header that names a version of the API, and the versions that differ (platform.claude.com/docs/en/api/versioning)."""
+
+_NEWEST_SINCE = 2
+"""The first major version of the client whose requests name the newest."""
 
 _NO_KEY = "Could not resolve authentication method"
 """The message of the client's TypeError without a key."""
@@ -43,6 +49,24 @@ class AnthropicProvider(ClientProvider[anthropic.AsyncAnthropic]):
 
     def _make(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(**({"max_retries": 0} | self._options))
+
+    def _columns(self) -> Mapping[str, Any]:
+        """Return the version of the API that the client's requests name, where it is not the newest: it still takes sampling parameters."""
+        given = self._options.get("default_headers") if self._given is None else self._given.default_headers
+        named = {str(name).lower(): str(value) for name, value in (given or {}).items()}
+        old = self._given is not None or int(anthropic.__version__.partition(".")[0]) < _NEWEST_SINCE
+        version = named.get(_VERSION, _OLDEST if old else _NEWEST)
+        return {"version": version} if version < _NEWEST else {}
+
+    async def _list(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        after = ""
+        while True:
+            page: Any = await self._client().get(f"/v1/models?limit=1000{after}", cast_to=object)
+            for model in page["data"]:
+                yield model
+            if not page.get("has_more"):
+                return
+            after = f"&after_id={page['last_id']}"
 
     async def _close(self, client: anthropic.AsyncAnthropic) -> None:
         await client.close()

@@ -1,13 +1,11 @@
 """What Anthropic's Messages API accepts.
 
-Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.anthropic.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
 * [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
-* [A4] …/build-with-claude/extended-thinking and adaptive-thinking.  [A5] …/api/errors.
-* [A6] …/build-with-claude/mid-conversation-system-messages.  [A8] …/build-with-claude/structured-outputs.
-* [A9] …/build-with-claude/preserved-thinking.
+* [A5] …/api/errors.
 * [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
 
 Tools that Anthropic runs itself: platform.claude.com/docs/en/agents-and-tools and the types of the ``anthropic`` package 2.12 (the oldest
@@ -17,11 +15,15 @@ version of a tool, which all models have).
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from palaver.messages.frozen import EMPTY
 from palaver.providers.anthropic.betas import arguments, headers
 from palaver.providers.anthropic.blocks import BLOCKS
 from palaver.providers.anthropic.check import CHECKS, REQUEST
+from palaver.providers.anthropic.models import MODELS
 from palaver.providers.anthropic.write import OWNED, finished, head, neighbours, provided, written
 from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
@@ -65,11 +67,9 @@ PROFILE = Profile(
     },
     turns=Turns(
         system="field",
-        system_inside=False,  # [A6] some models only; the others answer «role 'system' is not supported on this model»
         first="user",  # «first message must use the "user" role»: langbot-app/LangBot#867
         # [A7] error codes: «roles must alternate». [A1] says neighbours are combined; alternating is right under both.
         alternate=True,
-        assistant_last=False,  # [A1], [A5] «prefill not supported» by Claude 4.6 and later
         text="visible",  # «text content blocks must contain non-whitespace text»: anthropics/claude-code#23440
         text_characters=32 * MB,  # nothing but the body's limit is published
     ),
@@ -83,20 +83,15 @@ PROFILE = Profile(
     ),
     tools=Tools(
         name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
-        # [A1] Tool.input_schema
-        served=re.compile(r"(?!.*claude-(?:2|instant|3-(?:haiku|sonnet|opus)))"),  # agents-and-tools, «supported models»
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
     ),
     answers=Answers(
-        native=False,  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
+        native=False,
         after_words=False,
         fields=("output_config.format", "output_format"),
     ),
     reasoning=Reasoning(
         form="blocks",
-        manual=False,  # [A7] this and the next refused by Claude 4.7 and later
-        sampling=False,
-        bound=True,  # [A9] Claude 5.1 and later
         maker="anthropic",
     ),
     media=MediaLimits(
@@ -117,28 +112,29 @@ PROFILE = Profile(
     ),
 )  # fmt: skip
 
-# Which models accept more than the profile says. `4(?:-[0-5]…)?` reads Claude's minor number, not a date.
-_CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
-_CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
-_CLAUDE_TO_50 = re.compile(r"claude-(?:v?[123]|instant)|claude-[a-z]+-(?:4|5(?![-.][1-9]\d?(?!\d)))(?!\d)")  # [A9]
-_CLAUDE_SYSTEM_INSIDE = re.compile(r"claude-opus-4-8")  # [A6]
-_CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
 
+def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
+    """Return the profile for a model, from its row in the table.
 
-def for_model(model: str) -> Profile:
-    """Return the profile for a model: prefill ended with 4.6, thinking budgets and sampling parameters with 4.7 [A7].
-
-    Thinking is not bound to what precedes it before 5.1 [A9].
+    Args:
+        model: The model.
+        columns: What is known of it better than in the table.
     """
-    turns, reasoning, answers = PROFILE.turns, PROFILE.reasoning, PROFILE.answers
-    if model and not _CLAUDE_TO_40.search(model):
-        answers = replace(answers, native=True)
-    if _CLAUDE_TO_45.search(model):
-        turns = replace(turns, assistant_last=True)
-    if _CLAUDE_TO_46.search(model):
-        reasoning = replace(reasoning, manual=True, sampling=True)
-    if _CLAUDE_TO_50.search(model):
-        reasoning = replace(reasoning, bound=False)
-    if _CLAUDE_SYSTEM_INSIDE.search(model):
-        turns = replace(turns, system_inside=True)
-    return replace(PROFILE, turns=turns, reasoning=reasoning, answers=answers)
+    row = MODELS.row(model, columns)
+    return replace(
+        PROFILE,
+        turns=replace(PROFILE.turns, assistant_last=row.prefill, system_inside=row.system_inside),
+        answers=replace(PROFILE.answers, native=row.schema),
+        tools=replace(PROFILE.tools, served=row.served, forced=row.forced),
+        reasoning=replace(
+            PROFILE.reasoning,
+            thinking=row.thinking,
+            thinks=row.thinks,
+            efforts=row.efforts,
+            quiet_effort=row.quiet_effort,
+            sampling=row.samples,
+            bound=row.bound,
+            reads=row.reads,
+        ),
+        columns=columns,
+    )

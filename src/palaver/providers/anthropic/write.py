@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from palaver.log import Handle
-from palaver.wire.head import Declared, Outline, together, with_parameters
+from palaver.wire.head import Declared, Outline, sampled, together, with_parameters
 from palaver.wire.request import Call
 from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
@@ -21,6 +21,9 @@ MAX_TOKENS = 4096
 docs/en/about-claude/models/overview). A thinking budget is added to it."""
 
 _CHOICES: Mapping[str, str] = {"auto": "auto", "none": "none", "required": "any"}
+FORCED = frozenset({"any", "tool"})
+"""The choices of tools that force a call."""
+
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _OF_CALLS = frozenset({"caller", "toolset_name"})
 _MARKED_MESSAGES = 2
@@ -44,7 +47,7 @@ def head(outline: Outline) -> Body:
         out["output_config"] = {"format": {"type": "json_schema", "schema": outline.structure.schema}}
     if call.stream:
         out["stream"] = True
-    return with_parameters(out | _container(outline) | _sampling(outline), call)
+    return _accepted(with_parameters(out | _container(outline) | _sampling(outline), call), outline)
 
 
 def _container(outline: Outline) -> Body:
@@ -75,13 +78,48 @@ def provided(known: Mapping[str, Any], options: Body) -> Provided:
 def _sampling(outline: Outline) -> Body:
     """Return the temperature, where the model accepts one."""
     temperature = outline.call.temperature
-    why = "" if outline.profile.reasoning.sampling else "this model takes no sampling parameters"
-    why = why or ("it is 1 while the model thinks" if outline.call.thinks and temperature != 1 else "")
-    if temperature is None or why:
-        if temperature is not None:
-            outline.notes.add(None, "parameter", How.DROPPED, f"temperature: {why}")
+    if temperature is None:
+        return {}
+    if outline.profile.reasoning.sampling and outline.call.thinks and temperature != 1:
+        outline.notes.add(None, "parameter", How.DROPPED, "temperature: it is 1 while the model thinks")
         return {}
     return {"temperature": temperature}
+
+
+def _accepted(body: Body, outline: Outline) -> Body:
+    """Return a body with what the model takes instead of what it refuses, where the meaning is the same; the rest is for the checks to refuse."""
+    out = sampled(body, ("temperature", "top_p", "top_k"), outline.profile, outline.notes)
+    return _chosen(_thinking(out, outline), outline)
+
+
+def _thinking(body: Body, outline: Outline) -> Body:
+    """Return a body whose thinking has no budget where the model decides by itself how much it thinks."""
+    config, known = body.get("thinking"), outline.profile.reasoning.thinking
+    if (
+        not isinstance(config, Mapping)
+        or config.get("type") != "enabled"
+        or "enabled" in known
+        or "adaptive" not in known
+    ):
+        return body
+    outline.notes.add(
+        None, "parameter", How.CHANGED, "thinking: this model decides how much it thinks, without a budget"
+    )
+    kept = {name: value for name, value in config.items() if name != "budget_tokens"}
+    return {**body, "thinking": {**kept, "type": "adaptive"}}
+
+
+def _chosen(body: Body, outline: Outline) -> Body:
+    """Return a body that forces no tool where the caller permits that and the model would refuse."""
+    choice, config = body.get("tool_choice"), body.get("thinking")
+    budget = isinstance(config, Mapping) and config.get("type") == "enabled"
+    refused = budget or not outline.profile.tools.forced
+    if not (outline.call.auto_choice and refused and isinstance(choice, Mapping) and choice.get("type") in FORCED):
+        return body
+    outline.notes.add(
+        None, "parameter", How.CHANGED, "tool_choice: this model may not be forced, and chooses by itself"
+    )
+    return {**body, "tool_choice": {name: choice[name] for name in choice if name != "name"} | {"type": "auto"}}
 
 
 def _without_thinking(body: Body, messages: Sequence[Mapping[str, Any]], notes: ChangeNotes) -> Body:
@@ -110,13 +148,14 @@ def _with_safety_net(body: Body, profile: Profile) -> Body:
     """Ask that thinking which is bound to other words after all is left out, rather than that the request is refused.
 
     The answer names what was left out (`input_transformations`). Thinking between tools does not permit the field. Requests without thinking have
-    it too, so that all of a conversation are alike.
+    it too, so that all of a conversation are alike. A model that thinks unasked is asked for just that: the field has no other place.
     """
-    config = body.get("thinking")
+    unasked: Body = {"type": "adaptive"} if profile.reasoning.thinks in {"always", "on"} else {}
+    config = body.get("thinking", unasked)
     thinks = isinstance(config, Mapping) and config.get("type") in {"adaptive", "enabled"}
-    if not (profile.reasoning.bound and thinks) or "block_binding" in body["thinking"]:
+    if not (profile.reasoning.bound and thinks) or "block_binding" in config:
         return body
-    return {**body, "thinking": {**body["thinking"], "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
+    return {**body, "thinking": {**config, "block_binding": {"prefix_mismatch_behavior": "drop_block"}}}
 
 
 def _has_result(message: Mapping[str, Any]) -> bool:

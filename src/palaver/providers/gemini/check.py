@@ -280,6 +280,8 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     # «You can only set only one of thinking budget and thinking level»; the others: API reference, GenerationConfig
     yield from rules.conflicting(config["thinkingConfig"], ("thinkingBudget", "thinkingLevel"))
     yield from rules.conflicting(config, ("responseSchema", "responseJsonSchema"))
+    yield from rules.efforts(config["thinkingConfig"]["thinkingLevel"], subject.profile.reasoning.efforts)
+    yield from rules.unsampled(config, ("temperature", "topP", "topK"), subject.profile)
     for name in ("responseSchema", "responseJsonSchema"):
         if config[name] and not config["responseMimeType"]:
             yield config[name].breaks(Breach.PARAMETER_CONFLICT, f"{name} is taken only with responseMimeType")

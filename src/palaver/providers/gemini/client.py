@@ -64,6 +64,10 @@ class GoogleProvider(ClientProvider[genai.Client]):
                 hint="Pass the provider's key as api_key, or set it as the client reads it.",
             ) from error
 
+    async def _list(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        async for model in await self._client().aio.models.list(config={"page_size": 1000}):
+            yield sdk_json(model)
+
     async def _close(self, client: genai.Client) -> None:
         await client.aio.aclose()
         client.close()

@@ -1,12 +1,11 @@
 """What the Gemini API accepts.
 
-Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.gemini.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
 * [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
-* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
-* [G8] …/docs/tool-combination.
+* [G4] …/docs/function-calling.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
 
 Tools that Google runs itself: ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.4.
 """
@@ -18,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from palaver.messages.frozen import EMPTY
 from palaver.providers.gemini.check import CHECKS, REQUEST
+from palaver.providers.gemini.models import MODELS
 from palaver.providers.gemini.write import OWNED, arguments, head, neighbours, provided, written
 from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, OwnBlocks, Profile, Reasoning, Tools, Turns
 
@@ -77,7 +78,7 @@ PROFILE = Profile(
     ),
     tools=Tools(
         name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
-        mixed=False,  # [G8] «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
+        mixed=False,  # «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
     ),
     answers=Answers(
         native=True,  # [G7]
@@ -87,7 +88,6 @@ PROFILE = Profile(
     ),
     reasoning=Reasoning(
         form="parts",
-        signed_calls=True,  # [G5] Gemini 3 and later answer 400 without them
         maker="google",
     ),
     media=MediaLimits(
@@ -102,20 +102,27 @@ PROFILE = Profile(
     cache=Cache(named="cachedContent", moved=("systemInstruction", "tools", "toolConfig"), made=True),
 )
 
-_GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
+
+def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
+    """Return the profile for a model.
+
+    Args:
+        model: The model.
+        columns: What is known of it better than in the table.
+    """
+    return of_model(PROFILE, model, columns)
 
 
-def for_model(model: str) -> Profile:
-    """Return the profile for a model."""
-    return relaxed(PROFILE, model)
-
-
-def relaxed(profile: Profile, model: str) -> Profile:
-    """Return the profile of one of Google's APIs for a model: before Gemini 3 signatures are optional [G5] and responses text [G4]; since then tools mix [G7], [G8]."""
-    if _GEMINI_TO_2.search(model):
-        calls = replace(profile.calls, media=frozenset())
-        return replace(profile, calls=calls, reasoning=replace(profile.reasoning, signed_calls=False))
-    if model:
-        tools, answers = replace(profile.tools, mixed=True), replace(profile.answers, beside_tools=True)
-        return replace(profile, tools=tools, answers=answers)
-    return profile
+def of_model(profile: Profile, model: str, columns: Mapping[str, Any]) -> Profile:
+    """Return the profile of one of Google's APIs for a model, from its row in the table."""
+    row = MODELS.row(model, columns)
+    return replace(
+        profile,
+        calls=replace(profile.calls, media=profile.calls.media if row.result_media else frozenset()),
+        tools=replace(profile.tools, mixed=row.mixed),
+        answers=replace(profile.answers, beside_tools=row.mixed),
+        reasoning=replace(
+            profile.reasoning, signed_calls=row.signed_calls, efforts=row.efforts, sampling=row.samples, reads=row.reads
+        ),
+        columns=columns,
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.wire.head import Declared, Outline, together, with_parameters
+from palaver.wire.head import Declared, Outline, sampled, together, with_parameters
 from palaver.wire.reasoning import signature, thought_signature
-from palaver.wire.script import CallPart, ChangeNotes, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
@@ -38,7 +38,41 @@ def head(outline: Outline) -> Body:
         given |= {"responseMimeType": "application/json", "responseJsonSchema": outline.structure.schema}
     if token := outline.carried.get("continuationToken"):
         out["continuationToken"] = token
-    return with_parameters(out | ({"generationConfig": given} if given else {}), outline.call)
+    body = with_parameters(out | ({"generationConfig": given} if given else {}), outline.call)
+    return tuned(
+        body, "generationConfig", ("temperature", "topP", "topK"), ("thinkingConfig", "thinkingLevel"), outline
+    )
+
+
+def tuned(body: Body, field: str, sampling: Sequence[str], level: Sequence[str], outline: Outline) -> Body:
+    """Return a body whose configuration has what the model takes: no sampling parameters where it takes none, and a level that it has.
+
+    Args:
+        body: The body.
+        field: The field with the configuration.
+        sampling: The names of its sampling parameters.
+        level: The path in it to the level of thinking. The lowest, `minimal`, becomes the lowest of the model.
+        outline: The request.
+    """
+    config, levels = body.get(field), outline.profile.reasoning.efforts
+    if not isinstance(config, Mapping):
+        return body
+    known = sampled(dict(config), sampling, outline.profile, outline.notes)
+    if levels and "minimal" not in levels and str(_at(known, level)).lower() == "minimal":
+        outline.notes.add(None, "parameter", How.CHANGED, f"{level[-1]}: {levels[0]} is the lowest of this model")
+        known = _with(known, level, levels[0])
+    return {**{name: value for name, value in body.items() if name != field}, **({field: known} if known else {})}
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _with(value: Mapping[str, Any], path: Sequence[str], new: str) -> Body:
+    name, *rest = path
+    return {**value, name: _with(value[name], rest, new) if rest else new}
 
 
 def _declaration(tool: Declared) -> Body:

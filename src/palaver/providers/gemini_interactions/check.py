@@ -190,6 +190,9 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     body = subject.body
     # «CachedContent can not be used with … setting system_instruction, tools or tool_config»: langchain-ai/langchain-google#978
     yield from rules.conflicting(body, *((name, "cached_content") for name in ("system_instruction", "tools")))
+    config = body["generation_config"]
+    yield from rules.efforts(config["thinking_level"], subject.profile.reasoning.efforts)
+    yield from rules.unsampled(config, ("temperature", "top_p", "top_k"), subject.profile)
     wanted = body["response_format"]
     if isinstance(wanted.value, Mapping) and wanted["mime_type"].text == "application/json":
         yield from rules.held(wanted["schema"], "gemini")

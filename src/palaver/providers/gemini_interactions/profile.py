@@ -14,8 +14,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from palaver.messages.frozen import EMPTY
 from palaver.providers.gemini.profile import PROFILE as GEMINI
-from palaver.providers.gemini.profile import relaxed
+from palaver.providers.gemini.profile import of_model
 from palaver.providers.gemini_interactions.check import CHECKS, REQUEST, SERVED
 from palaver.providers.gemini_interactions.write import OWNED, head, provided, written
 from palaver.wire.table import API, Cache, OwnBlocks, Profile
@@ -60,6 +61,11 @@ PROFILE = replace(
 )
 
 
-def for_model(model: str) -> Profile:
-    """Return the profile for a model."""
-    return relaxed(PROFILE, model)
+def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
+    """Return the profile for a model.
+
+    Args:
+        model: The model.
+        columns: What is known of it better than in the table.
+    """
+    return of_model(PROFILE, model, columns)

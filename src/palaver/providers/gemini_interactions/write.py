@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from palaver.messages import thaw
+from palaver.providers.gemini.write import tuned
 from palaver.wire.head import Declared, Outline, with_parameters
 from palaver.wire.reasoning import thought_step
 from palaver.wire.script import (
@@ -54,7 +55,8 @@ def head(outline: Outline) -> Body:
         out["stream"] = True
     if token := outline.carried.get("continuation_token"):
         out["continuation_token"] = token
-    return with_parameters(out | {"store": False}, call)
+    body = with_parameters(out | {"store": False}, call)
+    return tuned(body, "generation_config", ("temperature", "top_p", "top_k"), ("thinking_level",), outline)
 
 
 def _tool(tool: Declared) -> Body:

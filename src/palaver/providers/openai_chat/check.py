@@ -214,6 +214,21 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from json_asked(body["response_format"], texts)
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
+    yield from rules.efforts(body["reasoning_effort"], subject.profile.reasoning.efforts)
+    yield from rules.unsampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), subject.profile)
+
+
+def _functions(subject: Subject) -> Iterator[Violation]:
+    """Check that the model takes functions here.
+
+    «Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. To use function tools, use /v1/responses or
+    set reasoning_effort to 'none'»: goruck/home-generative-agent. The effort that is not set counts, too.
+    """
+    body, profile = subject.body, subject.profile
+    if len(body["tools"]) and not profile.tools.functions and body["reasoning_effort"].text != "none":
+        way = " or with reasoning_effort 'none'" if "none" in profile.reasoning.efforts else ""
+        why = f"this model takes tools in the Responses API only{way}: ask it as openai-responses"
+        yield body["tools"].breaks(Breach.PARAMETER_REFUSED, why)
 
 
 def json_asked(wanted: Spot, texts: list[Spot]) -> Iterator[Violation]:
@@ -246,4 +261,4 @@ def for_server(api: API, field: str, *, signed: bool = False) -> API:
     return replace(api, shape=shape)
 
 
-CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _parameters)
+CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _functions, _parameters)

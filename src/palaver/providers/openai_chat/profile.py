@@ -1,6 +1,6 @@
 """What OpenAI's Chat Completions API accepts, and the figures that both of OpenAI's APIs share.
 
-Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.openai_chat.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
@@ -13,9 +13,13 @@ Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
+from palaver.messages.frozen import EMPTY
 from palaver.providers.openai_chat.check import CHECKS, REQUEST
+from palaver.providers.openai_chat.models import MODELS
 from palaver.providers.openai_chat.servers import as_served, server_of
 from palaver.providers.openai_chat.write import OWNED, head, provided, written
 from palaver.wire.table import API, MB, Answers, Cache, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
@@ -58,9 +62,8 @@ PROFILE = Profile(
     tools=Tools(
         name=TOOL_NAME,
         most=MOST_TOOLS,
-        served=re.compile(r".*search"),  # only these accept web_search_options (guides/tools-web-search)
     ),
-    answers=Answers(native=False, loose=True, fields=("response_format",)),  # [O6]; models before gpt-4o have none
+    answers=Answers(native=False, loose=True, fields=("response_format",)),
     reasoning=Reasoning(form="none"),
     media=MediaLimits(
         images=IMAGES,
@@ -73,22 +76,20 @@ PROFILE = Profile(
     cache=CACHE,
 )
 
-_OLD = re.compile(r"gpt-3|gpt-4(?![.o])|gpt-4o-2024-05-13|o1-(mini|preview)|davinci|babbage")  # [O6]
-# «This response_format type is unavailable now»: llm-exe/llm-exe#662, BerriAI/litellm#31466
-_JSON_MODE_ONLY = re.compile(r"deepseek", re.IGNORECASE)
 
+def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
+    """Return the profile for a model, from its row in the table.
 
-def for_model(model: str, server: str = "") -> Profile:
-    """Return the profile for a model, at a server where that is named.
-
-    An unknown model of another maker counts as new: today's servers follow schemas of answers.
+    Args:
+        model: The model.
+        columns: What is known of it better than in the table.
     """
-    profile = PROFILE if _JSON_MODE_ONLY.search(model) else with_schemas(PROFILE, model)
-    return as_served(profile, server_of(model, server))
-
-
-def with_schemas(profile: Profile, model: str) -> Profile:
-    """Return the profile of one of OpenAI's APIs, with schemas of answers where the model is named and not an old one."""
-    if not model or _OLD.search(model):
-        return profile
-    return replace(profile, answers=replace(profile.answers, native=True))
+    row = MODELS.row(model, columns)
+    profile = replace(
+        PROFILE,
+        tools=replace(PROFILE.tools, served=row.served, functions=row.functions),
+        answers=replace(PROFILE.answers, native=row.schema),
+        reasoning=replace(PROFILE.reasoning, efforts=row.efforts, sampling=row.samples),
+        columns=columns,
+    )
+    return as_served(profile, server_of(model, row.server))

@@ -91,9 +91,15 @@ def as_served(profile: Profile, row: ChatServer | None) -> Profile:
     if row.call_id is not None:
         calls = replace(calls, id=row.call_id, unique="request", prefix="", digits=row.call_digits)
     if not row.field:
-        return replace(profile, calls=calls, api=for_server(profile.api, "", signed=row.signed), reasoning=_none(row))
+        return replace(
+            profile,
+            calls=calls,
+            api=for_server(profile.api, "", signed=row.signed),
+            reasoning=_none(profile.reasoning, row),
+        )
     family = re.compile("|".join(filter(None, (re.escape(row.name), row.models.pattern if row.models else ""))))
-    reasoning = Reasoning(
+    reasoning = replace(
+        profile.reasoning,
         form="fields",
         maker=row.name,
         field=row.field,
@@ -104,5 +110,5 @@ def as_served(profile: Profile, row: ChatServer | None) -> Profile:
     return replace(profile, calls=calls, api=for_server(profile.api, row.field), reasoning=reasoning)
 
 
-def _none(row: ChatServer) -> Reasoning:
-    return Reasoning(form="none", signed_calls=row.signed, maker="google" if row.signed else "")
+def _none(reasoning: Reasoning, row: ChatServer) -> Reasoning:
+    return replace(reasoning, form="none", signed_calls=row.signed, maker="google" if row.signed else "")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.messages import thaw
-from palaver.wire.head import Declared, Outline, Structure, with_parameters
+from palaver.wire.head import Declared, Outline, Structure, sampled, with_parameters
 from palaver.wire.reasoning import signature
 from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.table import Body, Profile, Provided
@@ -36,7 +36,8 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
-    return with_parameters({**out, **outline.provided.fields}, call)
+    body = with_parameters({**out, **outline.provided.fields}, call)
+    return sampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), outline.profile, outline.notes)
 
 
 def provided(_known: Mapping[str, Any], options: Body) -> Provided:

@@ -1,6 +1,6 @@
 """What OpenAI's Responses API accepts.
 
-Where sources or models disagree, the profile has the stricter figure; ``for_model`` relaxes it for models that are known to accept more.
+Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.openai_chat.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
 * [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
@@ -13,7 +13,12 @@ Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
+from palaver.messages.frozen import EMPTY
+from palaver.providers.openai_chat.models import MODELS
 from palaver.providers.openai_chat.profile import (
     BODY,
     CACHE,
@@ -23,7 +28,6 @@ from palaver.providers.openai_chat.profile import (
     MOST_TOOLS,
     TEXT,
     TOOL_NAME,
-    with_schemas,
 )
 from palaver.providers.openai_responses.check import CHECKS, REQUEST
 from palaver.providers.openai_responses.items import BLOCKS
@@ -63,7 +67,7 @@ PROFILE = Profile(
         media=IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
     tools=Tools(name=TOOL_NAME, most=MOST_TOOLS),
-    answers=Answers(native=False, loose=True, fields=("text.format",)),  # [O6]; models before gpt-4o have none
+    answers=Answers(native=False, loose=True, fields=("text.format",)),
     reasoning=Reasoning(form="items", maker="openai"),
     media=MediaLimits(
         images=IMAGES,
@@ -76,6 +80,20 @@ PROFILE = Profile(
 )
 
 
-def for_model(model: str) -> Profile:
-    """Return the profile for a model."""
-    return with_schemas(PROFILE, model)
+def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
+    """Return the profile for a model, from its row in the table.
+
+    Args:
+        model: The model.
+        columns: What is known of it better than in the table.
+    """
+    row = MODELS.row(model, columns)
+    return replace(
+        PROFILE,
+        turns=replace(PROFILE.turns, system="message" if row.system_first else "field"),
+        answers=replace(PROFILE.answers, native=row.schema),
+        reasoning=replace(
+            PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads
+        ),
+        columns=columns,
+    )

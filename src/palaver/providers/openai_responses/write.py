@@ -11,7 +11,7 @@ from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
 from palaver.providers.openai_responses.items import called, output, own_item
-from palaver.wire.head import Declared, Outline, with_parameters
+from palaver.wire.head import Declared, Outline, sampled, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
     CallPart,
@@ -40,7 +40,7 @@ def head(outline: Outline) -> Body:
     """Write the body of a response's creation without its input."""
     call = outline.call
     out: Body = {"model": call.model}
-    if outline.system:
+    if outline.system and outline.profile.turns.system == "field":
         out["instructions"] = joined(outline.system)
     if outline.tools or outline.provided.tools:
         out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
@@ -56,7 +56,8 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out["stream"] = True
-    return with_parameters(out | {"store": False}, call)
+    body = with_parameters(out | {"store": False}, call)
+    return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes)
 
 
 def provided(known: Mapping[str, Any], options: Body) -> Provided:
@@ -80,10 +81,11 @@ def _tool(tool: Declared) -> Body:
 # --- items ---------------------------------------------------------------------------------------------------------------
 
 
-def written(speech: Speech, _profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
+def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as items. An assistant's words are an item each, in their order: reasoning belongs to the item after it."""
     if speech.role in {"system", "user"}:
-        yield {"type": "message", "role": speech.role, "content": _content(speech.parts)}
+        first = speech.role == "system" and profile.turns.system == "message"
+        yield {"type": "message", "role": "developer" if first else speech.role, "content": _content(speech.parts)}
         return
     before: Part | None = None
     for part in speech.parts:
