@@ -34,7 +34,7 @@ SIDES: Final[Mapping[str, Callable[[], Sequence[HistorySide]]]] = {
     "vllm": lambda: [ChatSide("glm-5", server="vllm")],
     "switches": lambda: [AnthropicSide(), ResponsesSide(), GeminiSide(), ChatSide()],
 }
-_ALWAYS: Final = ("one claude", "gemini", "chat", "mistral", "vllm")
+_ALWAYS: Final = ("one claude", "older claude", "gemini", "chat", "deepseek", "kimi", "mistral", "vllm")
 """The sides of every run; the others are found by `./run soak` while faults are known."""
 
 _SOAK: Final = 1_000
