@@ -25,7 +25,7 @@ from palaver.tokens import Budget
 from palaver.view import Reason
 
 SECRET = "ZEBRA-9911"
-MODEL, CLAUDE = "gpt-4o", "claude-opus-4-6"
+MODEL, CLAUDE = "gpt-4o", "claude-fable-5-2"
 Places = Callable[[], Store]
 
 
@@ -53,6 +53,7 @@ def talked(store: Store) -> tuple[Dialog, Handle]:
     dialog.put_text("Make it fast.")
     dialog.put_text(f"You must never say {SECRET}.")
     thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic")
+    dialog.request("anthropic", CLAUDE)
     dialog.append(AssistantMessage(contents=(thought, TextContent(content="Fine.")), model=CLAUDE))
     dialog.put_text("Go on.")
     return dialog, dialog.messages.handle(1)

@@ -49,8 +49,11 @@ def test_steps_are_accepted_after_cuts_forks_and_switches() -> None:
     async def talk(dialog: Dialog, server: strict.StrictServer) -> None:
         options = {"base_url": server.url}
         provider, _ = connect_model(f"google-interactions/{MODEL}", api_key="key", http_options=options)
-        for number in range(6):
-            await turn(provider, dialog, number, server)
+        try:
+            for number in range(6):
+                await turn(provider, dialog, number, server)
+        finally:
+            await provider.aclose()
 
     with strict.interactions() as server, Session.create(":memory:", "steps") as session:
         dialog = session.root
