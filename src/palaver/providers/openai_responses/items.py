@@ -39,6 +39,9 @@ LED_TO = re.compile(r"\w+_call|program|mcp_list_tools|mcp_approval_request")
 """The kinds of items that may follow reasoning: «provided without its required following item»."""
 
 _ID_DIGITS = 24
+_ID_KIND = re.compile(r"[a-zA-Z0-9-]{1,16}_")
+"""How ids of items begin, which the provider checks."""
+
 _OF_ANSWERS = "created_by"
 """A field that items of answers have, and those of requests have not."""
 
@@ -75,7 +78,8 @@ def own_item(part: ProviderPart, *, after_reasoning: bool) -> Body:
     if part.kind in _FREE:
         del out["id"]
     elif part.kind != "mcp_approval_request":  # its answer names it
-        out["id"] = f"{name.partition('_')[0]}_{derive_id(name)[:_ID_DIGITS]}"
+        kind = _ID_KIND.match(name)
+        out["id"] = f"{kind[0] if kind else 'item_'}{derive_id(name)[:_ID_DIGITS]}"
     return out
 
 
@@ -85,7 +89,8 @@ def called(part: CallPart) -> Body:
     if part.artefact.get("type") != CUSTOM:
         return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw, **own}
     said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status"}}
-    return {**said, "call_id": part.id}
+    free = said.get("input")
+    return {**said, "call_id": part.id, "name": part.name, "input": free if isinstance(free, str) else part.raw}
 
 
 def output(part: ResultPart, content: str | list[Body]) -> Body:
