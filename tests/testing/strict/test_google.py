@@ -258,6 +258,8 @@ def test_steps_go_back_with_their_signatures() -> None:
             for n, step in enumerate(said)
         ]
         interact(server, [STEP, *unsigned, result], "missing a signature")
+    dummy = {"type": "thought", "signature": "skip_thought_signature_validator"}
+    interact(server, [STEP, dummy, *said[3:], result])
     edited = [*said[:2], said[2] | {"result": [{"title": "x"}]}, said[3]]
     interact(server, [STEP, *edited, result], "the signature is not valid")
 
@@ -267,8 +269,10 @@ def test_steps_have_an_order() -> None:
     server = strict.interactions()
     server.answers([{"type": "thought"}, FUNCTION, FUNCTION])
     said = interact(server, [STEP])
-    results = [{"type": "function_result", "call_id": step["id"], "result": "done"} for step in said[1:]]
+    result = {"type": "function_result", "name": "bash", "result": "done"}
+    results = [result | {"call_id": step["id"]} for step in said[1:]]
     interact(server, [STEP, *said, *reversed(results)])
+    interact(server, [STEP, *said, *(step | {"name": ""} for step in results)], "has no name")
     interact(server, [STEP, *said, results[0]], "Function calls without results")
     interact(server, [STEP, *said, STEP], "function calls without results")
     interact(server, [STEP, *results], "waits for a result")

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NoReturn
 
-from palaver.testing.strict.google.fields import MODELS, error_body
+from palaver.testing.strict.google.fields import MODELS, GeminiRequest, error_body
 from palaver.testing.strict.seal import Json, Seal, canonical, digest
 from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
@@ -24,6 +24,9 @@ _TOP: Final = frozenset(
      "response_modalities", "previous_interaction_id", "store", "stream", "background", "cached_content", "continuation_token", "labels",
      "safety_settings", "service_tier", "environment", "webhook_config"}
 )  # fmt: skip
+_DUMMY: Final = "skip_thought_signature_validator"
+"""The signature of a thought before calls of another maker's model (…/docs/thought-signatures)."""
+
 _SERVED: Final = (
     "google_search", "code_execution", "url_context", "file_search", "google_maps", "mcp_server_tool", "retrieval", "tool_search", "processing",
 )  # fmt: skip
@@ -77,7 +80,7 @@ class InteractionsApi:
         if body.get("previous_interaction_id"):
             refuse(f"Interaction '{body['previous_interaction_id']}' not found.", "not_found", 404)
         steps = _steps(body.get("input"))
-        self._check(steps)
+        self._check(GeminiRequest(body, body["model"], self._seal), steps)
         with self._lock:
             self._serial += 1
             serial = f"{self._serial:06d}"
@@ -88,7 +91,7 @@ class InteractionsApi:
 
     # --- rules ---------------------------------------------------------------------------------------------------------------
 
-    def _check(self, steps: Sequence[Json]) -> None:
+    def _check(self, subject: GeminiRequest, steps: Sequence[Json]) -> None:
         if not steps:
             refuse("`input` must not be empty.")
         for at, step in enumerate(steps):
@@ -96,8 +99,8 @@ class InteractionsApi:
         if steps[-1]["type"] in ("model_output", "thought", "function_call"):
             refuse("The last step must be of the user, or a function result.")
         _check_calls(steps)
-        for at, step in enumerate(steps):
-            self._check_thought(steps, at, step)
+        if subject.signs:
+            _check_thoughts(steps)
 
     def _check_step(self, where: str, step: Json) -> None:
         kind = str(step.get("type"))
@@ -115,22 +118,11 @@ class InteractionsApi:
     def _check_signature(self, where: str, step: Json) -> None:
         if not step.get("signature"):
             refuse(f"{where}: the step is missing a signature.", "missing_thought_signature")
+        if step["type"] == "thought" and step["signature"] == _DUMMY:
+            return
         value = self._seal.open("step", step["signature"])
         if value is None or value["step"] != _digest(step):
             refuse(f"{where}: the signature is not valid.", "invalid_thought_signature")
-
-    def _check_thought(self, steps: Sequence[Json], at: int, step: Json) -> None:
-        """Check that the thought before a call of the model was not left out: the id of the call says whether there was one."""
-        if step["type"] != "function_call" or not str(step["id"]).endswith("-thought"):
-            return
-        before = at - 1
-        while before >= 0 and steps[before]["type"] == "function_call":
-            before -= 1
-        if before < 0 or steps[before]["type"] == "user_input" or "thought" not in _turn(steps, before):
-            refuse(
-                f"input[{at}]: the thought before function call '{step['name']}' is missing.",
-                "missing_thought_signature",
-            )
 
     # --- answers -------------------------------------------------------------------------------------------------------------
 
@@ -161,8 +153,7 @@ class InteractionsApi:
         if kind not in _STEPS:
             return step | {"seal": self._seal.close("own", step)}
         if kind == "function_call":
-            thought = "-thought" if any(earlier["type"] == "thought" for earlier in before) else ""
-            return {"id": f"call{serial}{thought}", "arguments": {}} | step
+            return {"id": f"call{serial}", "arguments": {}} | step
         if kind.endswith("_call"):
             step = {"id": f"srv{serial}"} | step
         if kind.endswith("_result"):
@@ -191,6 +182,14 @@ def _turn(steps: Sequence[Json], at: int) -> set[str]:
     return kinds
 
 
+def _check_thoughts(steps: Sequence[Json]) -> None:
+    """Check that calls of the model have a thought before them: calls are unsigned, and its signature counts for all of them."""
+    for at, step in enumerate(steps):
+        if step["type"] == "function_call" and "thought" not in _turn(steps, at - 1):
+            text = f"input[{at}]: the thought before function call '{step['name']}' is missing."
+            refuse(text, "missing_thought_signature")
+
+
 def _check_calls(steps: Sequence[Json]) -> None:
     """Check that each call has one result, before the next words of anybody."""
     waiting: list[str] = []
@@ -200,6 +199,8 @@ def _check_calls(steps: Sequence[Json]) -> None:
         elif step["type"] == "function_result":
             if step["call_id"] not in waiting:
                 refuse(f"input[{at}]: no function call with id '{step['call_id']}' waits for a result.")
+            if not step.get("name"):
+                refuse(f"input[{at}]: the function result has no name.")
             waiting.remove(step["call_id"])
         elif waiting and step["type"] == "user_input":
             refuse(f"input[{at}]: function calls without results: {', '.join(waiting)}.")
