@@ -97,6 +97,10 @@ class Section(LogValue):
     behind: bool | None = None
 
 
+BY_MODEL, BY_CODE = "model", "code"
+"""Who calls a tool: the model, or code that the model wrote and the provider runs."""
+
+
 class ToolSpec(LogValue):
     """A tool as it is declared to a model.
 
@@ -107,6 +111,10 @@ class ToolSpec(LogValue):
         stub: Whether the declaration was reconstructed from recorded calls because the recording lacks it.
         reads: The arguments that name a file the call reads; None for none.
         writes: The arguments that name a file the call writes; None for none.
+        deferred: Whether the model searches for it before it reads the declaration, where the provider has such a search. None is False.
+        callers: Who may call it: `model`, and `code` that the provider runs. None for the model.
+        format: The form of its one argument, which is free text: `text`, or a grammar with its `syntax` and `definition`. None for JSON arguments.
+        native: The provider's own tools whose calls it runs, each with its options, where the provider has one of them; None for none.
     """
 
     name: str
@@ -115,6 +123,10 @@ class ToolSpec(LogValue):
     stub: bool = False
     reads: tuple[str, ...] | None = None
     writes: tuple[str, ...] | None = None
+    deferred: bool | None = None
+    callers: tuple[str, ...] | None = None
+    format: JsonValue = None
+    native: Mapping[str, JsonValue] | None = None
 
 
 class Place(LogValue):

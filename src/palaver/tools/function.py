@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 from palaver.errors import InvalidInput, warn
 from palaver.log import ToolSpec
+from palaver.log.values import BY_CODE, BY_MODEL
 from palaver.messages import FunctionCall, ToolCallContent, thaw
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.tools.outcomes import CallContext
@@ -61,6 +62,11 @@ class Function:
         max_bytes: The maximum bytes of a result; a longer one is cut, with a note.
         reads: The arguments that name a file the call reads.
         writes: The arguments that name a file the call writes.
+        deferred: Whether the model searches for the tool before it reads the declaration. Elsewhere it is declared like any other.
+        callers: Who may call it: `model`, and `code` that the provider runs.
+        format: The form of its one argument where that is free text: `text`, or a grammar: `{"syntax": "lark", "definition": ...}`.
+        native: The provider's own tools whose calls it runs: a name such as `bash` or `shell`, or options by name. A provider that has none of
+            them gets the declaration as a function.
         metadata: For the program: JSON values, copied and read-only.
     """
 
@@ -83,6 +89,10 @@ class Function:
     max_bytes: int = MAX_BYTES
     reads: str | Sequence[str] = ()
     writes: str | Sequence[str] = ()
+    deferred: bool = False
+    callers: str | Sequence[str] = (BY_MODEL,)
+    format: str | Mapping[str, Any] | None = None
+    native: str | Mapping[str, Mapping[str, Any]] = EMPTY
     metadata: Mapping[str, Any] = EMPTY
     binding: Binding | None = field(default=None, repr=False, compare=False)
 
@@ -103,6 +113,9 @@ class Function:
         settle("metadata", FrozenDict(self.metadata))
         settle("reads", _argument_names(self, "reads"))
         settle("writes", _argument_names(self, "writes"))
+        settle("callers", _callers(self))
+        settle("format", _text_format(self))
+        settle("native", FrozenDict({self.native: {}}) if isinstance(self.native, str) else FrozenDict(self.native))
         if self.function is None:
             settle("binding", None)
         elif self.binding is None or self.binding.function is not self.function:
@@ -179,6 +192,10 @@ class Function:
             parameters=self.parameters,
             reads=tuple(self.reads) or None,
             writes=tuple(self.writes) or None,
+            deferred=self.deferred or None,
+            callers=None if self.callers == (BY_MODEL,) else tuple(self.callers),
+            format=self.format,
+            native=self.native if isinstance(self.native, Mapping) and self.native else None,
         )
 
     def to_tool(self) -> dict[str, Any]:
@@ -283,7 +300,8 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "name": str,
     "description": str,
     **dict.fromkeys(("properties", "parameters", "metadata"), Mapping),
-    **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive"), bool),
+    **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive", "deferred"), bool),
+    "native": (str, Mapping),
     "max_bytes": int,
     "available": (bool, str, Callable),  # type: ignore[dict-item] # a type for isinstance
     "needs_approval": (bool, Callable),  # type: ignore[dict-item] # the same
@@ -337,6 +355,30 @@ def _argument_names(function: Function, which: str) -> tuple[str, ...]:
     if unknown:
         raise InvalidInput(f"{which} of the tool {function.name!r} names {unknown[0]!r}, which is not an argument.")
     return names
+
+
+def _callers(function: Function) -> tuple[str, ...]:
+    callers = (function.callers,) if isinstance(function.callers, str) else tuple(function.callers)
+    if not callers or set(callers) - {BY_MODEL, BY_CODE}:
+        raise InvalidInput(
+            f"callers of the tool {function.name!r} are {callers!r}.", hint=f"Name {BY_MODEL!r}, {BY_CODE!r} or both."
+        )
+    return callers
+
+
+def _text_format(function: Function) -> str | FrozenDict | None:
+    """Return the form of a tool's one argument where that is free text."""
+    form = function.format
+    if form is None:
+        return None
+    if form != "text" and not (isinstance(form, Mapping) and {"syntax", "definition"} <= form.keys()):
+        raise InvalidInput(
+            f"format of the tool {function.name!r} is {form!r}.", hint="Pass 'text', or a syntax and its definition."
+        )
+    (*more, schema) = function.properties.values() if function.properties else (None,)
+    if more or not isinstance(schema, Mapping) or schema.get("type") != "string":
+        raise InvalidInput(f"The tool {function.name!r} has a format, so it has one argument, of type string.")
+    return form if isinstance(form, str) else FrozenDict(form)
 
 
 def _bound(declared: Function, function: Implementation) -> Binding:

@@ -79,7 +79,7 @@ def compile(  # noqa: A001 - the word for it
     _refuse_owned(call, api.owned)
     notes = ChangeNotes()
     names = Names(view.tools, profile, notes)
-    theirs = provided(call, profile, frozenset(names.ours), notes)
+    theirs = provided(call, profile, view.tools, frozenset(names.ours), notes)
     exchanges = _Exchanges(profile, call.model, names, _tools(names, theirs, call), call.thinks)
     label = (profile, call.model, tuple(names.ours.items()), exchanges.tools, exchanges.thinks)
     compiled = exchanges.compiled(view, memo.known(label) if memo else {})

@@ -8,15 +8,17 @@ has options in the provider's own words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 from palaver.errors import InvalidInput
+from palaver.log import ToolSpec
+from palaver.log.values import BY_CODE
 from palaver.messages import canonical_json, thaw
 from palaver.view import View
 from palaver.wire.gather import instructions
-from palaver.wire.pairing import Names
+from palaver.wire.pairing import Names, native
 from palaver.wire.request import Call, Compiled
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
 from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, How, TextPart, answer_as
@@ -25,12 +27,27 @@ from palaver.wire.table import Body, Profile, Provided
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect."""
+    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect.
+
+    Attributes:
+        name: The name on the wire.
+        description: What it is for.
+        schema: The schema of its arguments, in the provider's dialect.
+        strict: Whether arguments are held to the schema.
+        deferred: Whether the model finds it with a search.
+        callers: Who may call it, where code can: `model` and `code`; else empty.
+        format: The form of its free text, where the provider has tools of free text; else None.
+        native: The declaration of the provider's own tool whose calls it runs; None for a function.
+    """
 
     name: str
     description: str
     schema: Mapping[str, Any]
     strict: bool = False
+    deferred: bool = False
+    callers: tuple[str, ...] = ()
+    format: str | Mapping[str, str] | None = None
+    native: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +119,9 @@ _CHOICES = frozenset({"auto", "none", "required"})
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _declared(view: View, profile: Profile, call: Call, names: Names, notes: ChangeNotes) -> Iterator[Declared]:
+def _declared(
+    view: View, profile: Profile, call: Call, names: Names, theirs: Provided, notes: ChangeNotes
+) -> Iterator[Declared]:
     """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
     tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
     most = len(tools) if profile.tools.most is None else profile.tools.most
@@ -119,7 +138,25 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Cha
         why = not_strict(schema) if call.strict_tools else ""
         if why:
             notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: arguments are not held to it, because {why}")
-        yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
+        strict = call.strict_tools and not why
+        yield _today(tool, Declared(names.wire(tool.name), tool.description, schema, strict), profile, theirs, notes)
+
+
+def _today(tool: ToolSpec, declared: Declared, profile: Profile, theirs: Provided, notes: ChangeNotes) -> Declared:
+    """Return a declaration with what the provider knows of its kind of tool; elsewhere the tool is a plain function."""
+    rules, known = profile.tools, native(tool, profile.tools)
+    deferred, coded = bool(tool.deferred), BY_CODE in (tool.callers or ())
+    if deferred and rules.search not in theirs.names:
+        notes.add(None, "tool", How.CHANGED, f"{tool.name}: declared at once, because this model cannot search for it")
+    if coded and rules.code not in theirs.names:
+        notes.add(None, "tool", How.CHANGED, f"{tool.name}: no code can call it here, so the model does")
+    return replace(
+        declared,
+        deferred=deferred and rules.search in theirs.names,
+        callers=tool.callers or () if coded and rules.code in theirs.names else (),
+        format=tool.format if rules.text else None,
+        native=thaw({**profile.provided[known], **(tool.native or {})[known]}) if known else None,
+    )
 
 
 def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
@@ -134,7 +171,7 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
 ) -> Outline:
     """Decide everything but the conversation."""
     system = instructions(view, profile, notes)
-    tools = tuple(_declared(view, profile, call, names, notes))
+    tools = tuple(_declared(view, profile, call, names, theirs, notes))
     if profile.tools.needed and not tools and any(exchange.calls for exchange in compiled):
         notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
         tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
@@ -166,21 +203,30 @@ _NAMES: Mapping[str, str] = {"code_interpreter": "code_execution", "url_context"
 """Other words for the same."""
 
 
-def provided(call: Call, profile: Profile, declared: frozenset[str], notes: ChangeNotes) -> Provided:
-    """Return the provider's own tools that a call asks for, as they are sent.
+def provided(
+    call: Call, profile: Profile, tools: Sequence[ToolSpec], declared: frozenset[str], notes: ChangeNotes
+) -> Provided:
+    """Return the provider's own tools that a call asks for and that its tools need, as they are sent.
 
     Args:
         call: The call.
         profile: The provider's rules.
+        tools: The tools of the view.
         declared: The names of the declared tools.
         notes: The changes so far.
 
     Raises:
         InvalidInput: A value is neither true, false, None nor a mapping of options.
     """
-    tools: list[Mapping[str, Any]] = []
+    listed: list[Mapping[str, Any]] = []
     fields: dict[str, Any] = {}
-    for name, value in call.provider_tools.items():
+    names: set[str] = set()
+    needed = {
+        profile.tools.search: any(tool.deferred for tool in tools),
+        profile.tools.code: any(BY_CODE in (tool.callers or ()) for tool in tools),
+    }
+    asked = {name: True for name, needs in needed.items() if name and needs}
+    for name, value in {**asked, **call.provider_tools}.items():
         if value is None or value is False:
             continue
         if value is not True and not isinstance(value, Mapping):
@@ -192,9 +238,10 @@ def provided(call: Call, profile: Profile, declared: frozenset[str], notes: Chan
             notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
         else:
             sent = profile.api.provided(known, options)
-            tools += sent.tools
+            listed += sent.tools
             fields |= sent.fields
-    return Provided(tuple(tools), fields)
+            names.add(_NAMES.get(name, name))
+    return Provided(tuple(listed), fields, frozenset(names))
 
 
 def _refused(known: Mapping[str, Any] | None, name: str, profile: Profile, declared: frozenset[str]) -> str:

@@ -139,6 +139,7 @@ class ModelRow:
         mixed: Whether the provider's own tools, and answers with a schema, go together with functions.
         result_media: Whether results of tools may have media.
         served: Whether it has tools of the provider's own.
+        tooling: What it does with tools besides calling them: `search` for deferred ones, and write `code` that calls them.
     """
 
     line: str = ""
@@ -165,6 +166,7 @@ class ModelRow:
     mixed: bool = True
     result_media: bool = True
     served: bool = True
+    tooling: tuple[str, ...] = ("search", "code")
 
     @property
     def samples(self) -> bool:

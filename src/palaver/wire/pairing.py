@@ -28,7 +28,7 @@ from palaver.wire.script import (
     TextPart,
     from_harness,
 )
-from palaver.wire.table import Profile
+from palaver.wire.table import Profile, Tools
 
 _NAME_DIGITS = 8
 """Hexadecimal digits that distinguish two tools whose names are equal after the provider's pattern is applied."""
@@ -36,16 +36,24 @@ _NAME_CHARACTERS = 48
 """Characters of a tool's own name before those digits; every profile accepts 64 in all."""
 
 
+def native(tool: ToolSpec, rules: Tools) -> str:
+    """Return the provider's own tool whose calls a tool runs, or an empty text."""
+    return next((name for name in tool.native or () if name in rules.native), "")
+
+
 class Names:
     """The names of tools on the wire, in both directions."""
 
     def __init__(self, tools: Sequence[ToolSpec], profile: Profile, notes: ChangeNotes) -> None:
         self._pattern = profile.tools.name
-        self._declared: dict[str, str] = {}
-        names = list(dict.fromkeys(tool.name for tool in tools))
+        self._declared = {
+            tool.name: profile.tools.native[known] for tool in tools if (known := native(tool, profile.tools))
+        }
+        names = [name for name in dict.fromkeys(tool.name for tool in tools) if name not in self._declared]
+        taken = frozenset(self._declared.values())
         for name in (*filter(self._pattern.fullmatch, names), *names):  # a name that needs no change keeps it
             if name not in self._declared:
-                self._declared[name] = self.wire(name)
+                self._declared[name] = self._derived(name) if name in taken else self.wire(name)
                 if self._declared[name] != name:
                     notes.add(None, "tool name", How.RENAMED, _renaming(name, self._declared[name]))
         self.ours = {spelled: name for name, spelled in self._declared.items()}
@@ -54,8 +62,9 @@ class Names:
         """Return a tool's name on the wire: its own where the provider accepts it. It depends on the declared tools only."""
         if name in self._declared:
             return self._declared[name]
-        if self._pattern.fullmatch(name):
-            return name
+        return name if self._pattern.fullmatch(name) else self._derived(name)
+
+    def _derived(self, name: str) -> str:
         stem = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:_NAME_CHARACTERS].strip("_-") or "tool"
         stem = stem if stem[0].isalpha() else f"tool_{stem}"
         tries = (f"{stem}_{derive_id(name, str(attempt))[:_NAME_DIGITS]}" for attempt in count())

@@ -80,6 +80,10 @@ class Tools:
         served: Whether the model has tools of the provider's own.
         forced: Whether a tool can be forced.
         functions: Whether tools may be declared while the model thinks.
+        search: The provider's own tool with which the model finds deferred tools; empty where it cannot.
+        code: The provider's own tool whose code calls the caller's tools; empty where no code can.
+        text: Whether a tool may take free text.
+        native: The provider's own tools whose calls the caller runs, each with the name under which they come.
     """
 
     name: re.Pattern[str]
@@ -89,6 +93,10 @@ class Tools:
     served: bool = True
     forced: bool = True
     functions: bool = True
+    search: str = ""
+    code: str = ""
+    text: bool = False
+    native: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,10 +281,12 @@ class Provided:
     Attributes:
         tools: Elements of the body's list of tools.
         fields: Further fields of the body.
+        names: The names of the tools for all providers.
     """
 
     tools: tuple[Mapping[str, Any], ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

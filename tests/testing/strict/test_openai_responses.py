@@ -310,3 +310,48 @@ def test_streamed_and_whole_responses_are_the_same(server: strict.StrictServer) 
     assert streamed["output"] == whole["output"]
     events = list(talk.client.responses.create(model=NEWEST, input="Go.", stream=True))
     assert events[-1].type == "response.incomplete"
+
+
+@pytest.mark.parametrize(
+    ("tools", "model", "said"),
+    [
+        ([TOOL | {"defer_loading": True}], NEWEST, "tool_search"),
+        ([{"type": "tool_search"}], "gpt-4.1", "not supported"),
+        ([TOOL | {"allowed_callers": ["programmatic"]}], NEWEST, "programmatic_tool_calling"),
+        ([{"type": "custom", "name": "sql", "format": {"type": "regex"}}], NEWEST, "grammar"),
+    ],
+)
+def test_tools_need_what_finds_or_calls_them(
+    server: strict.StrictServer, tools: list[Json], model: str, said: str
+) -> None:
+    """A deferred tool needs a search, which old models lack, and one that programs call needs the tool of programs."""
+    talk = Talk(server, model, tools=tools)
+    with talk.client, pytest.raises(openai.BadRequestError, match=said):
+        talk.ask("Hello.")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"type": "shell_call_output", "call_id": "call_1", "output": "done"},
+        {"type": "apply_patch_call_output", "call_id": "call_1", "status": "done"},
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+    ],
+)
+def test_outputs_have_the_shape_of_their_kind(server: strict.StrictServer, output: Json) -> None:
+    """The output of a shell is a list of chunks, that of a patch has a status, and an approval answers a request."""
+    call = {
+        "type": output["type"].removesuffix("_output"),
+        "call_id": "call_1",
+        "action": {},
+        "operation": {},
+        "status": "completed",
+    }
+    call = {
+        key: value
+        for key, value in call.items()
+        if key not in {"shell_call": ["operation"], "apply_patch_call": ["action"]}.get(call["type"], ())
+    }
+    talk = Talk(server)
+    with talk.client, pytest.raises(openai.BadRequestError):
+        talk.ask([call, output] if "call_id" in output else [output])

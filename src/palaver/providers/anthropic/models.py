@@ -143,12 +143,24 @@ _ROWS: Final = (
     ModelRow(
         line="claude",
         families=_LINES,
+        floor=(4, 5),
+        source=f"{_DOCS}/agents-and-tools/tool-use/programmatic-tool-calling",
+        thinking=("enabled", "disabled"),
+        thinks="off",
+        sampling="old",
+        prefill=True,
+        reads=(_TO_4,),
+    ),
+    ModelRow(
+        line="claude",
+        families=_LINES,
         floor=(4, 1),
         source=f"{_DOCS}/build-with-claude/structured-outputs",
         thinking=("enabled", "disabled"),
         thinks="off",
         sampling="old",
         prefill=True,
+        tooling=(),
         reads=(_TO_4,),
     ),
     ModelRow(
@@ -160,6 +172,7 @@ _ROWS: Final = (
         thinks="off",
         sampling="old",
         prefill=True,
+        tooling=(),
         schema=False,
         reads=(_TO_4,),
     ),
@@ -172,6 +185,7 @@ _ROWS: Final = (
         thinks="off",
         sampling="old",
         prefill=True,
+        tooling=(),
         schema=False,
     ),
     ModelRow(
@@ -182,6 +196,7 @@ _ROWS: Final = (
         thinks="off",
         sampling="old",
         prefill=True,
+        tooling=(),
         schema=False,
         served=False,
     ),
@@ -193,6 +208,7 @@ _STRICTEST: Final = ModelRow(
     forced=False,
     schema=False,
     bound=True,
+    tooling=(),
 )
 
 MODELS: Final = ModelTable(
@@ -200,6 +216,6 @@ MODELS: Final = ModelTable(
     rows=_ROWS,
     strictest=_STRICTEST,
     # A name that says nothing, such as that of a deployment, can be any of the rows.
-    other=ModelRow(source="models of other names", thinking=_STRICTEST.thinking, bound=True),
+    other=ModelRow(source="models of other names", thinking=_STRICTEST.thinking, bound=True, tooling=()),
 )
 """The table."""

@@ -64,6 +64,10 @@ PROFILE = Profile(
         "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
         "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
         "computer_use": {"type": "computer_toolset_20260801"},
+        "bash": {"type": "bash_20250124", "name": "bash"},
+        "text_editor": {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+        "memory": {"type": "memory_20250818", "name": "memory"},
+        "tool_search": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
     },
     turns=Turns(
         system="field",
@@ -84,6 +88,7 @@ PROFILE = Profile(
     tools=Tools(
         name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
+        native={"bash": "bash", "text_editor": "str_replace_based_edit_tool", "memory": "memory", "computer_use": "computer"},
     ),
     answers=Answers(
         native=False,
@@ -125,7 +130,13 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
         PROFILE,
         turns=replace(PROFILE.turns, assistant_last=row.prefill, system_inside=row.system_inside),
         answers=replace(PROFILE.answers, native=row.schema),
-        tools=replace(PROFILE.tools, served=row.served, forced=row.forced),
+        tools=replace(
+            PROFILE.tools,
+            served=row.served,
+            forced=row.forced,
+            search="tool_search" if "search" in row.tooling else "",
+            code="code_execution" if "code" in row.tooling else "",
+        ),
         reasoning=replace(
             PROFILE.reasoning,
             thinking=row.thinking,

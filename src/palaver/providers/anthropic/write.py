@@ -35,7 +35,9 @@ def head(outline: Outline) -> Body:
     call = outline.call
     out: Body = {"model": call.model, "max_tokens": _max_tokens(call)}
     system: list[Body] = [{"type": "text", "text": part.text} for part in outline.system]
-    tools = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
+    kinds = (str(tool.get("type")) for tool in outline.provided.tools)
+    code = next((kind for kind in kinds if kind.startswith("code_execution")), "")
+    tools = [*(_tool(tool, code) for tool in outline.tools), *outline.provided.tools]
     for field, blocks in (("system", system), ("tools", tools)):
         if blocks:
             last = {**blocks[-1], **(_mark(outline, field) if call.cache else {})}
@@ -65,9 +67,16 @@ def _max_tokens(call: Call) -> int:
     return MAX_TOKENS + (budget if isinstance(budget, int) else 0)
 
 
-def _tool(tool: Declared) -> Body:
+def _tool(tool: Declared, code: str) -> Body:
+    """Write a tool; `code` is the type of the tool whose code may call it. Such tools are not strict (…/tool-use/programmatic-tool-calling)."""
+    words = {"model": "direct", "code": code}
+    more: Body = {"allowed_callers": [words[caller] for caller in tool.callers]} if tool.callers else {}
+    more |= {"defer_loading": True} if tool.deferred else {}
+    if tool.native is not None:
+        return {**tool.native, **more}
     described = {"description": tool.description} if tool.description.strip() else {}
-    return {"name": tool.name, **described, "input_schema": tool.schema, **({"strict": True} if tool.strict else {})}
+    more |= {"strict": True} if tool.strict and not tool.callers else {}
+    return {"name": tool.name, **described, "input_schema": tool.schema, **more}
 
 
 def provided(known: Mapping[str, Any], options: Body) -> Provided:

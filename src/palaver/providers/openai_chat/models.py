@@ -74,7 +74,21 @@ _ROWS: Final = (
         served=False,
     ),
     ModelRow(
-        line="gpt", families=("search-api",), floor=(5, 0), source=f"{_DOCS}/guides/tools-web-search", sampling="yes"
+        line="gpt",
+        families=("search-api",),
+        floor=(5, 0),
+        source=f"{_DOCS}/guides/tools-web-search",
+        sampling="yes",
+        tooling=(),
+    ),
+    ModelRow(
+        line="gpt",
+        floor=(5, 4),
+        source=f"{_DOCS}/guides/tools-tool-search",
+        sampling="yes",
+        reads=(Reach((), (5, 0), (5, 5)),),
+        served=False,
+        tooling=("search",),
     ),
     ModelRow(
         line="gpt",
@@ -83,15 +97,31 @@ _ROWS: Final = (
         sampling="yes",
         reads=(Reach((), (5, 0), (5, 5)),),
         served=False,
+        tooling=(),
     ),
-    ModelRow(line="gpt", floor=(4, 1), source=f"{_DOCS}/guides/structured-outputs", sampling="yes", served=False),
-    ModelRow(line="gpt", source=f"{_DOCS}/guides/structured-outputs", sampling="yes", schema=False, served=False),
+    ModelRow(
+        line="gpt",
+        floor=(4, 1),
+        source=f"{_DOCS}/guides/structured-outputs",
+        sampling="yes",
+        served=False,
+        tooling=(),
+    ),
+    ModelRow(
+        line="gpt",
+        source=f"{_DOCS}/guides/structured-outputs",
+        sampling="yes",
+        schema=False,
+        served=False,
+        tooling=(),
+    ),
     ModelRow(
         names=("gpt-4o-2024-05-13", "o1-mini", "o1-preview", "davinci-002", "babbage-002"),
         source=f"{_DOCS}/guides/structured-outputs",
         sampling="yes",
         schema=False,
         served=False,
+        tooling=(),
     ),
     ModelRow(
         line="gpt-4o",
@@ -99,10 +129,25 @@ _ROWS: Final = (
         floor=(4, 0),
         source=f"{_DOCS}/guides/tools-web-search",
         sampling="yes",
+        tooling=(),
     ),
-    ModelRow(line="gpt-4o", floor=(4, 0), source=f"{_DOCS}/guides/structured-outputs", sampling="yes", served=False),
-    ModelRow(line="o", floor=(4, 0), source=f"{_DOCS}/guides/reasoning", sampling="yes", served=False),
-    ModelRow(line="o", source=f"{_DOCS}/guides/reasoning", sampling="yes", served=False),
+    ModelRow(
+        line="gpt-4o",
+        floor=(4, 0),
+        source=f"{_DOCS}/guides/structured-outputs",
+        sampling="yes",
+        served=False,
+        tooling=(),
+    ),
+    ModelRow(
+        line="o",
+        floor=(4, 0),
+        source=f"{_DOCS}/guides/reasoning",
+        sampling="yes",
+        served=False,
+        tooling=(),
+    ),
+    ModelRow(line="o", source=f"{_DOCS}/guides/reasoning", sampling="yes", served=False, tooling=()),
     # «This response_format type is unavailable now»: llm-exe/llm-exe#662, BerriAI/litellm#31466
     ModelRow(
         line="deepseek",
@@ -110,14 +155,15 @@ _ROWS: Final = (
         sampling="yes",
         schema=False,
         served=False,
+        tooling=(),
     ),
 )
 
 MODELS: Final = ModelTable(
     api="openai",
     rows=_ROWS,
-    strictest=ModelRow(source="the strictest of the rows", sampling="yes", schema=False, served=False),
+    strictest=ModelRow(source="the strictest of the rows", sampling="yes", schema=False, served=False, tooling=()),
     # Today's servers of other makers' models follow schemas of answers.
-    other=ModelRow(source="models of other makers", sampling="yes", served=False),
+    other=ModelRow(source="models of other makers", sampling="yes", served=False, tooling=()),
 )
 """The table."""

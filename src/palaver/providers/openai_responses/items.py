@@ -24,6 +24,12 @@ OWN = frozenset({
 
 CUSTOM, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 
+RUN: Mapping[str, tuple[str, str]] = {
+    "shell_call": ("shell", "action"),
+    "apply_patch_call": ("apply_patch", "operation"),
+}
+"""The kinds of calls of the provider's own tools that a tool of the caller's may run: the name of the tool, and the field of its arguments."""
+
 CALLED: Mapping[str, str] = {
     "apply_patch_call": "call_id", "computer_call": "call_id", "shell_call": "call_id", "tool_search_call": "call_id",
 }  # fmt: skip
@@ -86,9 +92,12 @@ def own_item(part: ProviderPart, *, after_reasoning: bool) -> Body:
 def called(part: CallPart) -> Body:
     """Write a call that the caller runs: of a function, or of a tool with free text, as its item came."""
     own = {name: value for name, value in part.carried.items() if value is not None}
-    if part.artefact.get("type") != CUSTOM:
+    kind = part.artefact.get("type")
+    if kind != CUSTOM and kind not in RUN:
         return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw, **own}
-    said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status"}}
+    said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status", _OF_ANSWERS}}
+    if kind != CUSTOM:
+        return {**said, "call_id": part.id, "status": "completed"}
     free = said.get("input")
     return {**said, "call_id": part.id, "name": part.name, "input": free if isinstance(free, str) else part.raw}
 
@@ -96,8 +105,18 @@ def called(part: CallPart) -> Body:
 def output(part: ResultPart, content: str | list[Body]) -> Body:
     """Write the output of a call, of the kind of the call; it repeats which program made the call."""
     call = part.call
-    custom = call is not None and call.artefact.get("type") == CUSTOM
-    carried = {} if call is None else call.artefact if custom else call.carried
-    caller = {"caller": carried["caller"]} if carried.get("caller") else {}
-    kind = CUSTOM_OUTPUT if custom else "function_call_output"
-    return {"type": kind, "call_id": part.id, "output": content, **thaw(caller)}
+    made = call.artefact.get("type") if call is not None else None
+    carried = {} if call is None else call.artefact if made == CUSTOM or made in RUN else call.carried
+    caller = {"caller": thaw(carried["caller"])} if carried.get("caller") else {}
+    said = {"call_id": part.id, "output": content, **caller}
+    if made == "shell_call":
+        outcome = {"type": "exit", "exit_code": int(part.error)}
+        return {
+            "type": "shell_call_output",
+            **said,
+            "output": [{"stdout": part.text, "stderr": "", "outcome": outcome}],
+        }
+    if made == "apply_patch_call":
+        status = "failed" if part.error else "completed"
+        return {"type": "apply_patch_call_output", **said, "output": part.text, "status": status}
+    return {"type": CUSTOM_OUTPUT if made == CUSTOM else "function_call_output", **said}

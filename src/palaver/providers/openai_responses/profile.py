@@ -54,6 +54,10 @@ PROFILE = Profile(
         "web_search": {"type": "web_search"},
         "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
         "computer_use": {"type": "computer"},
+        "shell": {"type": "shell", "environment": {"type": "local"}},
+        "apply_patch": {"type": "apply_patch"},
+        "tool_search": {"type": "tool_search"},
+        "code_calls": {"type": "programmatic_tool_calling"},
     },
     turns=Turns(
         system="field",
@@ -66,7 +70,7 @@ PROFILE = Profile(
         arguments="string",
         media=IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
-    tools=Tools(name=TOOL_NAME, most=MOST_TOOLS),
+    tools=Tools(name=TOOL_NAME, most=MOST_TOOLS, text=True, native={"shell": "shell", "apply_patch": "apply_patch"}),
     answers=Answers(native=False, loose=True, fields=("text.format",)),
     reasoning=Reasoning(form="items", maker="openai"),
     media=MediaLimits(
@@ -92,6 +96,11 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
         PROFILE,
         turns=replace(PROFILE.turns, system="message" if row.system_first else "field"),
         answers=replace(PROFILE.answers, native=row.schema),
+        tools=replace(
+            PROFILE.tools,
+            search="tool_search" if "search" in row.tooling else "",
+            code="code_calls" if "code" in row.tooling else "",
+        ),
         reasoning=replace(
             PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads
         ),

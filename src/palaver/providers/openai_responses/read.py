@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palaver.messages import APITypes, StopReason
-from palaver.providers.openai_responses.items import CUSTOM
+from palaver.providers.openai_responses.items import CUSTOM, RUN
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.wire import TRANSFORMED, Request
@@ -35,6 +35,7 @@ class ResponsesAnswer(AnswerReader):
         self._started: set[int] = set()
         self._refused = False
         self._ids: list[str] = []
+        self._tools = () if request.view is None else request.view.tools
 
     def _whole(self, data: Json) -> Iterator[Event]:
         yield from self._finished(data)
@@ -116,10 +117,19 @@ class ResponsesAnswer(AnswerReader):
             own = kept(item, "id", "call_id", "name", "arguments", "status")
             yield from self._call(place, arguments=self._rest(place, text(item.get("arguments"))), **own)
         elif kind == CUSTOM:
-            args = as_json({"input": text(item.get("input"))})
+            args = as_json({self._argument(text(item.get("name"))): text(item.get("input"))})
             yield from self._call(place, text(item.get("call_id")), text(item.get("name")), args, artefact=item)
+        elif kind in RUN and RUN[kind][0] in self._names:  # a tool of the caller's runs it
+            name, field = RUN[kind]
+            given = {key: value for key, value in mapping(item.get(field)).items() if value is not None}
+            yield from self._call(place, text(item.get("call_id")), name, as_json(given), artefact=item)
         else:
             yield from self._unknown(place, item)
+
+    def _argument(self, name: str) -> str:
+        """Return the name of the one argument of a tool that takes free text."""
+        declared = next((tool for tool in self._tools if tool.name == self._names.get(name) and tool.format), None)
+        return next(iter(declared.parameters.get("properties", ()))) if declared else "input"
 
     def _message(self, place: int, item: Json) -> Iterator[Event]:
         phase = kept({"phase": item.get("phase")})

@@ -45,9 +45,7 @@ def head(outline: Outline) -> Body:
     if outline.tools or outline.provided.tools:
         out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
     if outline.choice:
-        out["tool_choice"] = (
-            outline.choice if outline.choice in CHOICES else {"type": "function", "name": outline.choice}
-        )
+        out["tool_choice"] = outline.choice if outline.choice in CHOICES else _chosen(outline)
     if outline.structure is not None:
         out["text"] = {"format": {"type": "json_schema", **response_format(outline.structure)}}
     if call.max_tokens is not None:
@@ -72,10 +70,28 @@ def _limit(wanted: int, notes: ChangeNotes) -> int:
     return max(wanted, LEAST_TOKENS)
 
 
+def _chosen(outline: Outline) -> Body:
+    """Return the choice of one tool, by its name or, for one of the provider's own, by its type."""
+    tool = next(tool for tool in outline.tools if tool.name == outline.choice)
+    if tool.native is not None:
+        return {"type": tool.native["type"]}
+    return {"type": "function" if tool.format is None else "custom", "name": tool.name}
+
+
+_CALLERS: Mapping[str, str] = {"model": "direct", "code": "programmatic"}
+
+
 def _tool(tool: Declared) -> Body:
     """Write a tool. `strict` is always said: a missing one counts as true."""
+    more: Body = {"allowed_callers": [_CALLERS[caller] for caller in tool.callers]} if tool.callers else {}
+    if tool.native is not None:
+        return {**tool.native, **more}
+    more |= {"defer_loading": True} if tool.deferred else {}
     named: Body = {"type": "function", "name": tool.name, "description": tool.description}
-    return named | {"parameters": tool.schema, "strict": tool.strict}
+    if tool.format is None:
+        return named | {"parameters": tool.schema, "strict": tool.strict} | more
+    form = {"type": "text"} if isinstance(tool.format, str) else {"type": "grammar", **tool.format}
+    return named | {"type": "custom", "format": form} | more
 
 
 # --- items ---------------------------------------------------------------------------------------------------------------

@@ -56,6 +56,14 @@ def check_tools(subject: ClaudeRequest) -> None:
 
 def _check_declared(subject: ClaudeRequest, where: str, tool: Json) -> None:
     kind = tool.get("type") or "custom"
+    if tool.get("defer_loading") and tool.get("cache_control"):
+        # Wei-Shaw/sub2api#4990
+        text = "cannot have both defer_loading=true and cache_control set. Tools with defer_loading cannot use prompt caching."
+        refuse(f"{where}: Tool '{tool.get('name')}' {text}")
+    offered = {"direct", *(str(other.get("type")) for other in subject.body.get("tools") or ())}
+    for caller in tool.get("allowed_callers") or ():
+        if caller not in offered:  # inferred from …/tool-use/programmatic-tool-calling: the tool must be there
+            refuse(f"{where}: allowed_callers names '{caller}', which is not in tools")
     if kind == "custom":
         _check_custom(where, tool)
     elif kind == "computer_20251124" and subject.model.version >= _NEWEST:

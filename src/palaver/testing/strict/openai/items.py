@@ -1,10 +1,11 @@
-"""The order of items of the Responses API: ids, calls and outputs, and what stands after reasoning.
+"""The tools and the order of items of the Responses API: ids, calls and outputs, and what stands after reasoning.
 
 The texts are the API's own, as its users quoted them. An id of an item that followed reasoning names that reasoning, so the server sees when it was left out.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from palaver.testing.strict.openai.fields import CALLS, ResponsesRequest, refuse
@@ -43,7 +44,9 @@ def reasoning_of(name: str) -> str:
 
 
 def check_items(subject: ResponsesRequest) -> None:
-    """Check ids, pairs, what follows reasoning, and the place of a compaction trigger."""
+    """Check tools, ids, pairs, what follows reasoning, and the place of a compaction trigger."""
+    _check_tools(subject)
+    _check_outputs(subject.items)
     _check_ids(subject.items)
     _check_pairs(subject.items)
     _check_reasoning(subject.items)
@@ -51,6 +54,45 @@ def check_items(subject: ResponsesRequest) -> None:
     triggers = [at for at, item in enumerate(subject.items) if item["type"] == "compaction_trigger"]
     if triggers and triggers != [len(subject.items) - 1]:
         refuse("A `compaction_trigger` must be the final input item.", f"input[{triggers[0]}]", "invalid_value")
+
+
+_SEARCHING: Final = (5, 4)
+"""«Only gpt-5.4 and later models support tool_search»: developers.openai.com/api/docs/guides/tools-tool-search."""
+
+
+def _check_tools(subject: ResponsesRequest) -> None:
+    """Check what deferred tools, and those that programs call, need (types/responses/tool_param.py)."""
+    tools = subject.body.get("tools") or []
+    kinds = {tool["type"] for tool in tools}
+    version = re.match(r"gpt-(\d+)(?:\.(\d+))?", subject.model.name)
+    if "tool_search" in kinds and version and (int(version[1]), int(version[2] or 0)) < _SEARCHING:
+        refuse(f"Tool 'tool_search' is not supported with {subject.model.name}.", "tools", "unsupported_value")
+    for at, tool in enumerate(tools):
+        if tool.get("defer_loading") and "tool_search" not in kinds:
+            refuse("Deferred tools require the 'tool_search' tool.", f"tools[{at}].defer_loading", "invalid_value")
+        if "programmatic" in (tool.get("allowed_callers") or ()) and "programmatic_tool_calling" not in kinds:
+            text = "The caller 'programmatic' requires the 'programmatic_tool_calling' tool."
+            refuse(text, f"tools[{at}].allowed_callers", "invalid_value")
+        if tool["type"] == "custom" and (tool.get("format") or {}).get("type", "text") not in ("text", "grammar"):
+            refuse("Supported values are: 'text' and 'grammar'.", f"tools[{at}].format.type", "invalid_value")
+
+
+def _check_outputs(items: list[Json]) -> None:
+    """Check the shapes of outputs, and that each approval answers a request (types/responses/response_input_item_param.py)."""
+    requests = {item["id"] for item in items if item["type"] == "mcp_approval_request"}
+    for at, item in enumerate(items):
+        if item["type"] == "shell_call_output":
+            chunks = item["output"]
+            if not isinstance(chunks, list) or any({"stdout", "stderr", "outcome"} - set(chunk) for chunk in chunks):
+                refuse(
+                    "Expected an array of objects with outcome, stdout and stderr.",
+                    f"input[{at}].output",
+                    "invalid_type",
+                )
+        elif item["type"] == "apply_patch_call_output" and item["status"] not in ("completed", "failed"):
+            refuse("Supported values are: 'completed' and 'failed'.", f"input[{at}].status", "invalid_value")
+        elif item["type"] == "mcp_approval_response" and item["approval_request_id"] not in requests:
+            refuse(f"MCP approval request '{item['approval_request_id']}' not found.", f"input[{at}]", "invalid_value")
 
 
 def _check_ids(items: list[Json]) -> None:

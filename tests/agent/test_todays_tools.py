@@ -1,0 +1,266 @@
+"""Tools of today in an agent's turn: deferred, called by code, with free text, and those whose declaration is the provider's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from palaver.agent import Agent, ProviderInvoker
+from palaver.errors import DecisionNeeded
+from palaver.providers.anthropic.client import AnthropicProvider
+from palaver.providers.openai_chat.client import OpenAIProvider
+from palaver.testing import strict
+from palaver.tools import Function, tool
+from tests.wire.talks import STRICT, THOUGHT, accepted
+
+Json = dict[str, Any]
+
+REASONED: Json = {"type": "reasoning"}
+GPT = "gpt-6.2-sol"
+RAN: list[Any] = []
+
+
+@pytest.fixture
+def claude() -> Iterator[strict.StrictServer]:
+    """Return a running stand-in of the Messages API."""
+    with strict.anthropic() as server:
+        yield server
+
+
+@pytest.fixture
+def gpt() -> Iterator[strict.StrictServer]:
+    """Return a running stand-in of the Responses API."""
+    with strict.openai_responses() as server:
+        yield server
+
+
+def of_claude(server: strict.StrictServer, *tools: Function, model: str = STRICT, **options: Any) -> Agent:  # noqa: ANN401
+    """Return an agent of the stand-in of the Messages API."""
+    RAN.clear()
+    provider = AnthropicProvider(base_url=server.url, api_key="key")
+    return Agent("tester", "Be brief.", model, ProviderInvoker(provider), tools=tools, **options).open("main")
+
+
+def of_gpt(server: strict.StrictServer, *tools: Function, model: str = GPT, **options: Any) -> Agent:  # noqa: ANN401
+    """Return an agent of the stand-in of the Responses API."""
+    RAN.clear()
+    provider = OpenAIProvider(api="responses", base_url=server.url, api_key="key")
+    return Agent("tester", "Be brief.", model, ProviderInvoker(provider), tools=tools, **options).open("main")
+
+
+def body(server: strict.StrictServer, number: int = -1) -> Json:
+    """Return the body of a request that was served."""
+    sent: Json = server.served[number].asked.body
+    return sent
+
+
+@tool(deferred=True)
+def weather(city: str) -> str:
+    """Report the weather."""
+    RAN.append(city)
+    return "rain"
+
+
+@tool(callers=["code"])
+def prices(stock: str) -> str:
+    """Return a price."""
+    RAN.append(stock)
+    return "17"
+
+
+@tool(format={"syntax": "regex", "definition": "[a-z ]+"})
+def query(sql: str) -> str:
+    """Run a query."""
+    RAN.append(sql)
+    return "3 rows"
+
+
+@tool(native="bash")
+def terminal(command: str = "", *, restart: bool = False) -> str:
+    """Run a command."""
+    RAN.append("restart" if restart else command)
+    return "done"
+
+
+@tool(native="shell")
+def shell(commands: list[str], timeout_ms: int | None = None) -> str:
+    """Run commands."""
+    RAN.append((commands, timeout_ms))
+    return "a.txt"
+
+
+@tool(native="apply_patch")
+def patch(type: str, path: str, diff: str = "") -> str:  # noqa: A002 - the provider's word
+    """Change a file."""
+    if not diff:
+        raise OSError(path)
+    RAN.append((type, path, diff))
+    return "written"
+
+
+SEARCHED: Json = {"type": "server_tool_use", "name": "tool_search_tool_bm25", "input": {"query": "weather"}}
+REFERENCE: Json = {"type": "tool_reference", "tool_name": "weather"}
+DISCOVERED: Json = {
+    "type": "tool_search_tool_result",
+    "content": {"type": "tool_search_tool_search_result", "tool_references": [REFERENCE]},
+}
+
+
+def test_a_deferred_tool_is_found_and_run(claude: strict.StrictServer) -> None:
+    """`defer_loading` and a search go with each request; the call that follows the search runs, and its history is valid."""
+    agent = of_claude(claude, weather)
+    asked = {"type": "tool_use", "name": "weather", "input": {"city": "Bern"}}
+    claude.answers([THOUGHT, SEARCHED, DISCOVERED, THOUGHT, asked], [THOUGHT, "Rain."])
+    assert agent.respond("And today?").content == "Rain."
+    assert RAN == ["Bern"]
+    declared, search = body(claude)["tools"]
+    assert declared["defer_loading"]
+    assert search["type"] == "tool_search_tool_bm25_20251119"
+    kinds = [block["type"] for block in body(claude)["messages"][1]["content"]]
+    assert kinds == ["thinking", "server_tool_use", "tool_search_tool_result", "thinking", "tool_use"]
+    accepted(claude)
+
+
+def test_a_deferred_tool_of_responses_is_found_and_run(gpt: strict.StrictServer) -> None:
+    """The search and what it loaded go back as they came, and the call that follows runs."""
+    agent = of_gpt(gpt, weather)
+    search = {
+        "type": "tool_search_call",
+        "arguments": {"paths": ["weather"]},
+        "execution": "server",
+        "status": "completed",
+    }
+    loaded = {"type": "tool_search_output", "execution": "server", "status": "completed", "tools": []}
+    call = {"type": "function_call", "name": "weather", "arguments": '{"city": "Bern"}'}
+    gpt.answers([REASONED, search, loaded, call], "Rain.")
+    assert agent.respond("And today?").content == "Rain."
+    assert RAN == ["Bern"]
+    declared, searching = body(gpt)["tools"]
+    assert declared["defer_loading"]
+    assert searching == {"type": "tool_search"}
+    accepted(gpt)
+
+
+def test_a_tool_is_declared_plainly_where_none_is_deferred(claude: strict.StrictServer) -> None:
+    """A model without a search gets the whole declaration, and the report says so; a history with a search goes on there."""
+    agent = of_claude(claude, weather)
+    asked = {"type": "tool_use", "name": "weather", "input": {"city": "Bern"}}
+    claude.answers([THOUGHT, SEARCHED, DISCOVERED, THOUGHT, asked], [THOUGHT, "Rain."])
+    agent.respond("And today?")
+    dialog = agent.current_dialog
+    for name, model in (
+        ("openai-chat", "gpt-4o"),
+        ("openai-responses", "gpt-5"),
+        ("gemini", "gemini-3-pro"),
+        ("anthropic", "claude-opus-4-1"),
+    ):
+        request = dialog.request(name, model, then="Go on.")
+        assert "defer" not in str(request.body["tools"])
+        assert any("cannot search" in change.why for change in request.report)
+        request.check()
+    for fork in (dialog.fork(), dialog.fork(2, 0)):
+        fork.request("anthropic", STRICT, then="Go on.").check()
+
+
+def test_code_calls_a_tool_and_waits_for_results_only(claude: strict.StrictServer) -> None:
+    """A call by code runs; the next turn has its result alone, with the caller and the container."""
+    agent = of_claude(claude, prices)
+    code = {"type": "server_tool_use", "name": "code_execution", "input": {"code": "prices()"}}
+    asked = {
+        "type": "tool_use",
+        "name": "prices",
+        "input": {"stock": "X"},
+        "caller": {"type": "code_execution_20250825"},
+    }
+    done = {
+        "type": "code_execution_tool_result",
+        "content": {"type": "code_execution_result", "stdout": "17", "stderr": "", "return_code": 0, "content": []},
+    }
+
+    def answer(sent: strict.HttpRequest) -> strict.NextAnswer:
+        if len(sent.body["messages"]) == 1:
+            agent.receive("Also Y.")
+            return strict.NextAnswer([THOUGHT, code, asked])
+        return strict.NextAnswer([done, THOUGHT, "17."])
+
+    claude.script.otherwise = answer
+    assert agent.respond("What is it worth?").text_content() == "17."
+    assert RAN == ["X"]
+    declared, running = body(claude)["tools"]
+    assert declared["allowed_callers"] == [running["type"]] == ["code_execution_20250825"]
+    assert [block["type"] for block in body(claude)["messages"][-1]["content"]] == ["tool_result"]
+    assert body(claude)["container"]
+    accepted(claude)
+
+
+def test_a_program_of_responses_calls_a_tool(gpt: strict.StrictServer) -> None:
+    """A call by a program runs, and its output names the program."""
+    agent = of_gpt(gpt, prices)
+    program = {"type": "program", "call_id": "call_p", "code": "await tools.prices()"}
+    call = {
+        "type": "function_call",
+        "name": "prices",
+        "arguments": '{"stock": "X"}',
+        "caller": {"type": "program", "caller_id": "call_p"},
+    }
+    gpt.answers([REASONED, program, call], ["17."])
+    assert agent.respond("What is it worth?").text_content() == "17."
+    assert RAN == ["X"]
+    declared, programs = body(gpt)["tools"]
+    assert declared["allowed_callers"] == ["programmatic"]
+    assert programs == {"type": "programmatic_tool_calling"}
+    assert body(gpt)["input"][-1]["caller"] == {"type": "program", "caller_id": "call_p"}
+    accepted(gpt)
+
+
+def test_free_text_is_the_one_argument_of_a_tool(gpt: strict.StrictServer) -> None:
+    """A tool with a format is `custom` for Responses and a function elsewhere; the text comes as its argument."""
+    agent = of_gpt(gpt, query)
+    gpt.answers([REASONED, {"type": "custom_tool_call", "name": "query", "input": "select all"}], "Three.")
+    assert agent.respond("How many?", args={"tool_choice": "query"}).content == "Three."
+    assert RAN == ["select all"]
+    (declared,) = body(gpt)["tools"]
+    assert declared["format"] == {"type": "grammar", "syntax": "regex", "definition": "[a-z ]+"}
+    assert body(gpt)["tool_choice"] == {"type": "custom", "name": "query"}
+    assert body(gpt)["input"][-1]["type"] == "custom_tool_call_output"
+    accepted(gpt)
+    request = agent.current_dialog.request("anthropic", "claude-opus-4-8", then="Go on.")
+    assert list(request.body["tools"][0]["input_schema"]["properties"]) == ["sql"]
+
+
+def test_a_function_runs_the_calls_of_the_providers_own_tool(claude: strict.StrictServer) -> None:
+    """`bash` is declared as Anthropic's, under its name, and as a function elsewhere; approval is asked for like that of any tool."""
+    agent = of_claude(claude, terminal.extend(needs_approval=True))
+    claude.answers([THOUGHT, {"type": "tool_use", "name": "bash", "input": {"command": "ls"}}], [THOUGHT, "Done."])
+    with pytest.raises(DecisionNeeded) as waits:
+        agent.respond("List.")
+    (call,) = waits.value.calls
+    assert (call.name, RAN) == ("terminal", [])
+    agent.approve(call.id)
+    assert agent.respond().content == "Done."
+    assert RAN == ["ls"]
+    assert body(claude)["tools"][0]["type"] == "bash_20250124"
+    accepted(claude)
+    request = agent.current_dialog.request("openai-responses", GPT, then="Go on.")
+    assert [(item["type"], item["name"]) for item in request.body["tools"]] == [("function", "terminal")]
+
+
+def test_shell_and_patches_are_answered_in_their_own_kind(gpt: strict.StrictServer) -> None:
+    """Calls of `shell` and `apply_patch` run; their outputs have the kind of the call, and say what failed."""
+    agent = of_gpt(gpt, shell, patch)
+    run = {"type": "shell_call", "action": {"commands": ["ls"], "timeout_ms": 5, "max_output_length": None}}
+    gpt.answers(
+        [REASONED, run, {"type": "apply_patch_call", "operation": {"type": "delete_file", "path": "a"}}],
+        [{"type": "apply_patch_call", "operation": {"type": "create_file", "path": "a", "diff": "+x"}}],
+        "Done.",
+    )
+    assert agent.respond("Go.").content == "Done."
+    assert RAN == [(["ls"], 5), ("create_file", "a", "+x")]
+    assert body(gpt)["tools"] == [{"type": "shell", "environment": {"type": "local"}}, {"type": "apply_patch"}]
+    outputs = [item for item in body(gpt)["input"] if item["type"].endswith("_output")]
+    assert outputs[0]["output"] == [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]
+    assert [output.get("status") for output in outputs] == [None, "failed", "completed"]
+    accepted(gpt)
+    agent.current_dialog.request("anthropic", STRICT, then="Go on.").check()
