@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from palaver.agent import Agent, ProviderInvoker
+from palaver.agent import Agent, Decision, ProviderInvoker
 from palaver.errors import DecisionNeeded
 from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
@@ -264,3 +264,77 @@ def test_shell_and_patches_are_answered_in_their_own_kind(gpt: strict.StrictServ
     assert [output.get("status") for output in outputs] == [None, "failed", "completed"]
     accepted(gpt)
     agent.current_dialog.request("anthropic", STRICT, then="Go on.").check()
+
+
+TICKETS: Json = {"provider_tools": {"mcp": {"tickets": {"url": "https://example.org/mcp", "tools": ["close"]}}}}
+MAY_I: Json = {
+    "type": "mcp_approval_request",
+    "server_label": "tickets",
+    "name": "close",
+    "arguments": '{"number": 7}',
+}
+CLOSED: Json = {
+    "type": "mcp_call",
+    "server_label": "tickets",
+    "name": "close",
+    "arguments": '{"number": 7}',
+    "output": "closed",
+}
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_person_decides_about_a_call_of_the_provider(gpt: strict.StrictServer, agreed: bool) -> None:
+    """A request for approval waits like any call, also of another process; the decision goes back as the API wants it. Nothing runs here."""
+    agent = of_gpt(gpt, weather.extend(name="tickets_close"), model_args=TICKETS)
+    gpt.answers([REASONED, MAY_I], [*([CLOSED] if agreed else []), "So be it."])
+    with pytest.raises(DecisionNeeded) as waits:
+        agent.respond("Close it.")
+    (call,) = waits.value.calls
+    assert (call.name, dict(call.args)) == ("tickets_close", {"number": 7})
+    if agreed:
+        agent.approve(call.id)
+    else:
+        agent.deny(call.id, "Not mine.")
+    assert agent.respond().text_content() == "So be it."
+    assert RAN == []
+    request, response = body(gpt)["input"][-2:]
+    assert response.pop("reason", "") == ("" if agreed else "This call was not run: it was not allowed. Not mine.")
+    assert response == {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": agreed}
+    agent.respond("Thanks.")
+    accepted(gpt)
+    agent.current_dialog.request("anthropic", STRICT, then="Go on.").check()
+
+
+def test_arguments_of_a_call_of_the_provider_cannot_change(gpt: strict.StrictServer) -> None:
+    """The provider would run the call as the model wrote it: an edit denies it."""
+    agent = of_gpt(gpt, model_args=TICKETS, approve=lambda _: Decision(decision="edit", arguments={"number": 8}))
+    gpt.answers([REASONED, MAY_I], "No.")
+    assert agent.respond("Close it.").content == "No."
+    assert body(gpt)["input"][-1]["approve"] is False
+    accepted(gpt)
+
+
+def test_servers_are_declared_in_the_words_of_each_api(claude: strict.StrictServer, gpt: strict.StrictServer) -> None:
+    """Url, tools and approval of an MCP server have one spelling; where nobody is asked, a server that wants approval is left out."""
+    agent = of_gpt(gpt, model_args=TICKETS)
+    gpt.answers([{"type": "mcp_list_tools", "server_label": "tickets", "tools": []}, CLOSED, "Closed."], "Well.")
+    agent.respond("Close it.")
+    assert body(gpt)["tools"] == [
+        {"type": "mcp", "server_label": "tickets", "server_url": "https://example.org/mcp", "allowed_tools": ["close"]}
+    ]
+    agent.respond("Thanks.")
+    accepted(gpt)
+    agent = of_claude(claude, model_args=TICKETS)
+    call = {"type": "mcp_tool_use", "name": "close", "server_name": "tickets", "input": {"number": 7}}
+    claude.answers([THOUGHT, call, {"type": "mcp_tool_result", "content": [], "is_error": False}, "Closed."], "Well.")
+    agent.respond("Close it.")
+    agent.respond("Thanks.")
+    assert [block["type"] for block in body(claude)["messages"][1]["content"]][1:3] == [
+        "mcp_tool_use",
+        "mcp_tool_result",
+    ]
+    accepted(claude)
+    asks = {"mcp": {"tickets": {"url": "https://example.org/mcp", "approval": "always"}}}
+    request = agent.current_dialog.request("anthropic", STRICT, then="Go on.", provider_tools=asks)
+    assert "mcp_servers" not in request.body
+    assert any("asks nobody" in change.why for change in request.report.lost())

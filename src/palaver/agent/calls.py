@@ -23,6 +23,7 @@ UNKNOWN = (
     "It was not run again. Find out what it did before you repeat it."
 )
 GIVEN_UP = "This call was not run: the conversation went on without it."
+_AGREED = "This call was allowed."
 _DENIED = "This call was not run: it was not allowed."
 _EDITED = "[The arguments were changed before the call ran, to {arguments}]"
 
@@ -54,11 +55,12 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
 
 async def _close(run: AgentRun, call: ToolCallContent, fate: Fate) -> None:
     """Answer a call that does not run."""
-    text = {Fate.UNKNOWN: UNKNOWN, Fate.GIVEN_UP: GIVEN_UP}.get(fate) or _denial(run.turn.decisions.get(call.id))
-    result = ToolResultContent(id=call.id, content=text, is_error=True, name=call.name)
+    known = {Fate.UNKNOWN: UNKNOWN, Fate.GIVEN_UP: GIVEN_UP, Fate.AGREED: _AGREED}
+    text, failed = known.get(fate) or _denial(run.turn.decisions.get(call.id)), fate is not Fate.AGREED
+    result = ToolResultContent(id=call.id, content=text, is_error=failed, name=call.name)
     run.say(_message(result, call, str(fate)))
     run.trace.interrupts[max(run.turn.rounds - 1, 0)].append(
-        FunctionCall(call.id, call.name, call.args, None, text, text)
+        FunctionCall(call.id, call.name, call.args, None, text, text if failed else None)
     )
     await run.listeners.emit(CallEnded(call, result, str(fate)))
 

@@ -74,7 +74,7 @@ def next_step(run: AgentRun) -> Step:
     """Return the next step."""
     turn, pending = run.turn, run.turn.pending
     if pending:
-        fates = tuple((call, _fate(run, call)) for call in pending)
+        fates = tuple((call, (_consent if call.consent else _fate)(run, call)) for call in pending)
         asked = run.settings.options.approve is not None and any(
             fate is Fate.DECIDE and call.id not in run.undecided for call, fate in fates
         )
@@ -87,6 +87,14 @@ def next_step(run: AgentRun) -> Step:
 def _answered(turn: TurnState, response: Message) -> bool:
     """Return whether the newest answer is complete and calls nothing, or every result ends the turn."""
     return all(turn.answers[call.id].terminate for call in turn.calls) if turn.calls else not unfinished(response)
+
+
+def _consent(run: AgentRun, call: ToolCallContent) -> Fate:
+    """Return the fate of a call that the provider runs. With other arguments it would be another call, so an edit denies it."""
+    decision = run.turn.decisions.get(call.id)
+    if decision is None:
+        return Fate.DECIDE
+    return {"approve": Fate.AGREED, ABANDON: Fate.GIVEN_UP}.get(decision.decision, Fate.DENIED)
 
 
 def _fate(run: AgentRun, call: ToolCallContent) -> Fate:

@@ -76,6 +76,8 @@ class Fate(StrEnum):
     """It runs."""
     UNKNOWN = "unknown"
     """It began, and its effect is unknown. The model reads that."""
+    AGREED = "agreed"
+    """The provider runs it: a person agreed."""
     DENIED = "denied"
     """A person denied it."""
     GIVEN_UP = "given_up"

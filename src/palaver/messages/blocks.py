@@ -169,6 +169,7 @@ class ToolCallContent(Value):
         raw_args: The arguments as the model wrote them, kept where writing ``args`` would give another text.
         error: Why ``raw_args`` could not be read, or None.
         artefact: What the provider wants back with the call, such as Gemini's thought signature.
+        consent: Whether the provider runs it, and a person must agree first. Its result says whether they did: an error is a no.
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
@@ -182,6 +183,7 @@ class ToolCallContent(Value):
     raw_args: str | None = None
     error: str | None = None
     artefact: JsonObject = EMPTY
+    consent: bool = False
 
     if TYPE_CHECKING:
 
@@ -195,6 +197,7 @@ class ToolCallContent(Value):
             raw_args: str | None = None,
             error: str | None = None,
             artefact: Mapping[str, Any] = EMPTY,
+            consent: bool = False,
         ) -> None:
             """Construct a call; arguments may be the JSON text that the model wrote."""
 

@@ -129,7 +129,7 @@ def _tools(names: Names, theirs: Provided, call: Call) -> frozenset[str]:
     """Return the names of all tools of a request, the provider's own by name and by type, and those of servers that it connects to."""
     listed = call.parameters.get("mcp_servers")
     servers = [server for server in listed if isinstance(server, Mapping)] if isinstance(listed, list | tuple) else []
-    said = (known.get(key) for known in (*theirs.tools, *servers) for key in ("name", "type"))
+    said = (known.get(key) for known in (*theirs.tools, *servers) for key in ("name", "type", "mcp_server_name"))
     keys = (key for tool in theirs.tools for key in tool)
     return frozenset(names.ours) | {str(name) for name in said if name} | frozenset(keys) - {"name", "type"}
 

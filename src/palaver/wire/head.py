@@ -238,6 +238,8 @@ def provided(
             notes.add(None, "provider tool", How.DROPPED, f"{name}: {why}")
         else:
             sent = profile.api.provided(known, options)
+            if sent.lost:
+                notes.add(None, "provider tool", How.DROPPED, f"{name}: {sent.lost}")
             listed += sent.tools
             fields |= sent.fields
             names.add(_NAMES.get(name, name))

@@ -282,11 +282,13 @@ class Provided:
         tools: Elements of the body's list of tools.
         fields: Further fields of the body.
         names: The names of the tools for all providers.
+        lost: What of it the provider cannot do, with the reason; empty where it can do all.
     """
 
     tools: tuple[Mapping[str, Any], ...] = ()
     fields: Mapping[str, Any] = field(default_factory=dict)
     names: frozenset[str] = frozenset()
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

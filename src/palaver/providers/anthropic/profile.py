@@ -67,6 +67,7 @@ PROFILE = Profile(
         "bash": {"type": "bash_20250124", "name": "bash"},
         "text_editor": {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
         "memory": {"type": "memory_20250818", "name": "memory"},
+        "mcp": {"type": "mcp_toolset"},
         "tool_search": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
     },
     turns=Turns(

@@ -49,6 +49,7 @@ def head(outline: Outline) -> Body:
         out["output_config"] = {"format": {"type": "json_schema", "schema": outline.structure.schema}}
     if call.stream:
         out["stream"] = True
+    out |= outline.provided.fields
     return _accepted(with_parameters(out | _container(outline) | _sampling(outline), call), outline)
 
 
@@ -81,7 +82,23 @@ def _tool(tool: Declared, code: str) -> Body:
 
 def provided(known: Mapping[str, Any], options: Body) -> Provided:
     """Declare one of the provider's own tools."""
-    return Provided(({**known, **options},))
+    return _servers(known, options) if known["type"] == "mcp_toolset" else Provided(({**known, **options},))
+
+
+def _servers(known: Mapping[str, Any], options: Body) -> Provided:
+    """Declare MCP servers that the provider connects to. It asks nobody before it calls their tools."""
+    asking = [name for name, server in options.items() if server.get("approval") not in {None, "never"}]
+    servers: list[Body] = []
+    toolsets: list[Body] = []
+    for name, server in options.items():
+        if name not in asking:
+            token = {"authorization_token": server["token"]} if server.get("token") else {}
+            servers.append({"type": "url", "name": name, "url": server["url"], **token})
+            only = {tool: {"enabled": True} for tool in server.get("tools") or ()}
+            config = {"default_config": {"enabled": False}, "configs": only} if only else {}
+            toolsets.append({**known, "mcp_server_name": name, **config})
+    why = f"{', '.join(asking)}: the provider asks nobody before it calls a tool" if asking else ""
+    return Provided(tuple(toolsets), {"mcp_servers": servers} if servers else {}, lost=why)
 
 
 def _sampling(outline: Outline) -> Body:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from palaver.ids import derive_id
-from palaver.messages import thaw
+from palaver.messages import ToolCallContent, thaw
 from palaver.wire.script import CallPart, ProviderPart, ResultPart
 from palaver.wire.table import Body, OwnBlocks
 
@@ -29,6 +29,8 @@ RUN: Mapping[str, tuple[str, str]] = {
     "apply_patch_call": ("apply_patch", "operation"),
 }
 """The kinds of calls of the provider's own tools that a tool of the caller's may run: the name of the tool, and the field of its arguments."""
+
+CONSENT, CONSENTED = "mcp_approval_request", "mcp_approval_response"
 
 CALLED: Mapping[str, str] = {
     "apply_patch_call": "call_id", "computer_call": "call_id", "shell_call": "call_id", "tool_search_call": "call_id",
@@ -89,13 +91,22 @@ def own_item(part: ProviderPart, *, after_reasoning: bool) -> Body:
     return out
 
 
+def consent_call(item: Mapping[str, Any]) -> ToolCallContent:
+    """Read a request to approve a call that the provider makes of an MCP server. Nothing of the caller's has its name."""
+    known = {name: str(item.get(name) or "") for name in ("id", "server_label", "name", "arguments")}
+    name, args = f"{known['server_label']}_{known['name']}", known["arguments"]
+    return ToolCallContent(known["id"], name, args=args, artefact=item, consent=True)
+
+
 def called(part: CallPart) -> Body:
     """Write a call that the caller runs: of a function, or of a tool with free text, as its item came."""
     own = {name: value for name, value in part.carried.items() if value is not None}
     kind = part.artefact.get("type")
-    if kind != CUSTOM and kind not in RUN:
+    if kind not in {CUSTOM, CONSENT, *RUN}:
         return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw, **own}
     said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status", _OF_ANSWERS}}
+    if kind == CONSENT:
+        return {**said, "id": part.id}  # its answer names it
     if kind != CUSTOM:
         return {**said, "call_id": part.id, "status": "completed"}
     free = said.get("input")
@@ -109,6 +120,9 @@ def output(part: ResultPart, content: str | list[Body]) -> Body:
     carried = {} if call is None else call.artefact if made == CUSTOM or made in RUN else call.carried
     caller = {"caller": thaw(carried["caller"])} if carried.get("caller") else {}
     said = {"call_id": part.id, "output": content, **caller}
+    if made == CONSENT:
+        why = {"reason": part.text} if part.error and part.text else {}
+        return {"type": CONSENTED, "approval_request_id": part.id, "approve": not part.error, **why}
     if made == "shell_call":
         outcome = {"type": "exit", "exit_code": int(part.error)}
         return {

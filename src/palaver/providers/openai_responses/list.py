@@ -25,6 +25,7 @@ from palaver.messages import (
 from palaver.messages.forms import result_of
 from palaver.plurals import a_type
 from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.providers.openai_responses.items import CONSENT, CONSENTED, consent_call
 
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
@@ -55,6 +56,8 @@ class OpenAIResponses(Dialect):
         """Return an item that shows only some blocks, or shows them in another form."""
         if not shown:
             return None
+        if item.get("type") == CONSENTED:
+            return item
         if "output" in item and item.get("type") != "message":
             return {**item, "output": text_of(shown[0])}
         kind = "output_text" if item.get("role") == "assistant" else "input_text"
@@ -69,6 +72,8 @@ class OpenAIResponses(Dialect):
 
     def answer(self, result: ToolResultContent, call: Item) -> Item:
         """Return an item with the result of a tool call."""
+        if call.get("type") == CONSENT:
+            return {"type": CONSENTED, "approval_request_id": result.id, "approve": not result.is_error}
         kind = _CUSTOM_OUTPUT if call.get("type") == _CUSTOM else _OUTPUT
         return {"type": kind, "call_id": result.id, "output": result.text()}
 
@@ -98,6 +103,11 @@ def _read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a m
     if kind in {_OUTPUT, _CUSTOM_OUTPUT}:
         result = ToolResultContent(id=_text(item, "call_id"), content=result_of(item.get("output")))
         return ToolMessage(contents=(result,), **fields)
+    if kind == CONSENTED:
+        answer = ToolResultContent(
+            id=_text(item, "approval_request_id"), content=_text(item, "reason"), is_error=not item.get("approve")
+        )
+        return ToolMessage(contents=(answer,), **fields)
     return AssistantMessage(contents=(_said(kind, item),), **fields)
 
 
@@ -109,6 +119,8 @@ def _said(kind: str, item: Item) -> Content:
         return ToolCallContent.from_dict(
             {"id": _text(item, "call_id"), "name": _text(item, "name"), "args": args, **own}
         )
+    if kind == CONSENT:
+        return consent_call(item)
     if kind == _REASONING:
         summary = item.get("summary")
         parts = summary if isinstance(summary, list | tuple) else ()

@@ -56,6 +56,7 @@ PROFILE = Profile(
         "computer_use": {"type": "computer"},
         "shell": {"type": "shell", "environment": {"type": "local"}},
         "apply_patch": {"type": "apply_patch"},
+        "mcp": {"type": "mcp"},
         "tool_search": {"type": "tool_search"},
         "code_calls": {"type": "programmatic_tool_calling"},
     },

@@ -58,8 +58,19 @@ def head(outline: Outline) -> Body:
     return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes)
 
 
+_OF_SERVERS: Mapping[str, str] = {
+    "url": "server_url", "token": "authorization", "tools": "allowed_tools", "approval": "require_approval",
+}  # fmt: skip
+"""What is said of an MCP server, in the words of the API."""
+
+
 def provided(known: Mapping[str, Any], options: Body) -> Provided:
     """Declare one of the provider's own tools. Only an older type of the computer has the size of a screen."""
+    if known["type"] == "mcp":
+        servers = ({_OF_SERVERS.get(key, key): said for key, said in server.items()} for server in options.values())
+        return Provided(
+            tuple({**known, "server_label": name, **said} for name, said in zip(options, servers, strict=True))
+        )
     screen = known["type"] == "computer" and "display_width" in options
     return Provided(({**known, **options, **({"type": "computer_use_preview"} if screen else {})},))
 
