@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from operator import index as place_of
 from reprlib import repr as shortened
 from types import MappingProxyType
@@ -180,7 +181,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     if budget is None and isinstance(manager, Policy):
         own = manager.budget if manager.model_name else manager.budget_for(model)
     room = Budget.parse(own, model)
-    return job.fitted(job.bound(job.fit(manager, room, meter), manager, room, meter), system)
+    return job.fitted(job.bound(job.fit(manager, room, meter), manager, meter), system)
 
 
 Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None
@@ -194,6 +195,7 @@ class _Done:
     tools: tuple[ToolSpec, ...]
     tokens: int
     writer: ListWriter
+    room: Budget
 
 
 @dataclass(frozen=True)
@@ -234,7 +236,7 @@ class _Job:
         )
 
     def fit(self, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
-        """Fit the list; once something is left out, with the tools that bring it back."""
+        """Fit the list; once something is left out, with the tools that bring it back; into less room where writing added something."""
         before = _listed(self.read, self.system, self.tools, self.pinned)
         if not before.exchanges and (self.dialect.model_role or not before.leading):
             raise InvalidInput(
@@ -244,34 +246,58 @@ class _Job:
         writer = ListWriter(
             self.dialect, self.items, self.read, before, self.profile, self.model, lenient=self._another_maker()
         )
-        room = self._limits(budget, before)
-        declared = {tool.name for tool in self.tools}
-        more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
-        extra = meter.fixed(replace(before, tools=(*before.tools, *more))).tools - meter.fixed(before).tools
+        limit, added = budget.limit, 0
+        for _ in range(_TRIES):
+            room = budget.with_limit(limit - added) if added else budget
+            try:
+                composed, tools = self._composed(before, self.read, manager, room, meter)
+            except InfeasibleBudget as error:
+                if error.unit != "tokens":
+                    raise
+                part = {**error.breakdown, **({"around the messages": added} if added else {})}
+                needed = min(part, self._whole(writer, meter), key=lambda sizes: sum(sizes.values()))
+                raise InfeasibleBudget(limit, sum(needed.values()), needed) from error
+            written = writer.write(composed.view)
+            size = self._size(written, meter) if written.grew else composed.after.total
+            tokens = size + (self._recall(before, meter)[1] if tools else 0)
+            if tokens <= limit or (isinstance(manager, Policy) and not manager.enabled):
+                return _Done(composed, written, tools, tokens, writer, room)
+            added += tokens - limit
+        raise InfeasibleBudget(limit, limit + added, {"around the messages": limit + added})
+
+    def _composed(
+        self, before: View, read: Sequence[Message], manager: ContextManager, budget: Budget, meter: Meter
+    ) -> tuple[Composed, tuple[ToolSpec, ...]]:
+        """Return what a list becomes, and the tools that bring back what is left out; none while it is whole."""
+        room = self._limits(budget, before, read)
+        tools, extra = self._recall(before, meter)
         notes = (
             isinstance(manager, Policy) and manager.enabled and not manager.complete
         )  # notes ask to recall what is left out
         if not notes or meter.fits(before, room.limit):
-            done = self._within(writer, manager, room, meter)
-            if done.composed.view is before:
-                return done
-            if done.tokens + extra <= room.limit:
-                return replace(done, tools=more, tokens=done.tokens + extra)
-            if not notes:
-                return done
+            composed = compose(before, manager, room, meter)
+            if composed.view is before:
+                return composed, ()
+            if not notes or composed.after.total + extra <= room.limit:
+                return composed, tools if composed.after.total + extra <= room.limit else ()
         try:
-            done = self._within(writer, manager, room.with_limit(room.limit - extra), meter)
+            return compose(before, manager, room.with_limit(room.limit - extra), meter), tools
         except InfeasibleBudget as error:
             if error.unit != "tokens":
                 raise
             part = {**error.breakdown, "tools": error.breakdown.get("tools", 0) + extra}
-            needed = min(part, self._whole(writer, meter), key=lambda sizes: sum(sizes.values()))
-            raise InfeasibleBudget(room.limit, sum(needed.values()), needed) from error
-        return replace(done, tools=more, tokens=done.tokens + extra)
+            raise InfeasibleBudget(room.limit, sum(part.values()), part) from error
 
-    def _limits(self, budget: Budget, view: View) -> Budget:
+    def _recall(self, before: View, meter: Meter) -> tuple[tuple[ToolSpec, ...], int]:
+        """Return the tools that bring back what is left out, and their size."""
+        declared = {tool.name for tool in self.tools}
+        more = tuple(tool for tool in RECALL_TOOLS if tool.name not in declared)
+        both = replace(before, tools=(*before.tools, *more))
+        return more, meter.fixed(both).tools - meter.fixed(before).tools
+
+    def _limits(self, budget: Budget, view: View, read: Sequence[Message]) -> Budget:
         """Return the budget with the provider's limits on bytes and images, unless the list is too small to reach them."""
-        media = [medium for message in self.read for medium in media_of(message)]
+        media = [medium for message in read for medium in media_of(message)]
         size = _JSON_BYTES * sum(exchange.size for exchange in view.exchanges) + _BASE64 * sum(
             medium.size for medium in media
         )
@@ -280,27 +306,6 @@ class _Job:
         return replace(
             budget, max_bytes=_least(budget.max_bytes, most_bytes), max_media=_least(budget.max_media, most_media)
         )
-
-    def _within(self, writer: ListWriter, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
-        """Compose and write; where writing added something, from a view that is so much smaller."""
-        added = 0
-        for _ in range(_TRIES):
-            try:
-                composed = compose(
-                    writer.before, manager, budget.with_limit(budget.limit - added) if added else budget, meter
-                )
-            except InfeasibleBudget as error:
-                if not added:
-                    raise
-                around = {**error.breakdown, "around the messages": added}
-                raise InfeasibleBudget(budget.limit, error.needed + added, around) from error
-            written = writer.write(composed.view)
-            tokens = self._size(written, meter) if written.grew else composed.after.total
-            if tokens <= budget.limit or (isinstance(manager, Policy) and not manager.enabled):
-                return _Done(composed, written, (), tokens, writer)
-            added += tokens - budget.limit
-        needed = budget.limit + added
-        raise InfeasibleBudget(budget.limit, needed, {"around the messages": needed})
 
     def _whole(self, writer: ListWriter, meter: Meter) -> Mapping[str, int]:
         """Return the parts of the whole list as it would be sent: it needs no tools that bring something back."""
@@ -313,33 +318,42 @@ class _Job:
         read = _with_speakers(self.dialect.read(written.items), written.items, None)
         return meter.view(_listed(read, system, self.tools, ())).total
 
-    def bound(self, done: _Done, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
-        """Return a list without the thinking that was made before the present cut, which a provider that checks would refuse.
+    def bound(self, done: _Done, manager: ContextManager, meter: Meter) -> _Done:
+        """Return a list without the thinking that a provider that checks would refuse, because its request had other words before it.
 
-        The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, the answer's
-        thinking is bound to what precedes it now. Cuts only move forward, so that all later answers were made under the present cut, too. Nothing
-        is known of what a plain context manager did before.
+        The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, the answer's thinking is
+        bound to what precedes it now. Nothing is known of what a plain context manager did before.
         """
-        cut = done.composed.view
-        if not self.profile.reasoning.bound or cut is done.writer.before:
+        cut, before = done.composed.view, done.writer.before
+        if not self.profile.reasoning.bound or cut is before:
             return done
-        answers = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange)]
+        places = {exchange.first: index for index, exchange in enumerate(before.exchanges)}
+        ends = [0, *accumulate((max(run.stop for run in exchange.runs) for exchange in before.exchanges), max)]
 
         def same(index: int) -> bool:
+            """Return whether the request of an answer was made from what comes before it now."""
             first = cut.exchanges[index].first
-            upto = 0 if first is None else first.seq
-            pinned = tuple(place for place in self.pinned if place < upto)
-            earlier = replace(
-                self, given=self.given[:upto], items=self.items[:upto], read=self.read[:upto], pinned=pinned
-            )
-            return earlier.fit(manager, budget, meter).composed.view.exchanges == cut.exchanges[:index]
+            count = places.get(first)
+            if not isinstance(manager, Policy) or first is None or count is None or ends[count] > first.seq:
+                return False
+            earlier = replace(before, exchanges=before.exchanges[:count], grown=(before.columns, count))
+            try:
+                composed, _ = self._composed(earlier, self.read[: first.seq], manager, done.room, meter)
+            except InfeasibleBudget:
+                return False
+            return composed.view.exchanges == cut.exchanges[:index]
 
-        planned = isinstance(manager, Policy)
-        found = bisect_left(answers, True, key=same) if planned else len(answers)  # noqa: FBT003 - what is looked for
-        first = answers[found] if found < len(answers) else len(cut.exchanges)
-        composed = _without_thinking(done.composed, first, meter)
-        if composed is done.composed:
+        answers = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange)]
+        head, end = _untouched(cut.exchanges, before.exchanges)
+        newer = [index for index in answers if index > head]
+        newer = newer[bisect_left(newer, True, key=same) :]  # noqa: FBT003 - what is looked for
+        # behind all changes cuts only move forward; where something was changed, a large output may have made the cut deeper for a while
+        unsure = [index for index in answers if index <= head or (index <= end and index in newer)]
+        kept = {*filter(same, unsure), *(index for index in newer if index > end)}
+        refused = [index for index in answers if index not in kept]
+        if not refused:
             return done
+        composed = _without_thinking(done.composed, refused, meter)
         less = done.composed.after.total - composed.after.total
         return replace(done, composed=composed, written=done.writer.write(composed.view), tokens=done.tokens - less)
 
@@ -356,24 +370,26 @@ def _thinks(exchange: Exchange) -> bool:
     return any(isinstance(block.content, ThinkingContent) for block in exchange.blocks())
 
 
-def _without_thinking(composed: Composed, first: int, meter: Meter) -> Composed:
-    """Return a list without the thinking before an exchange: its provider would refuse it."""
-    view = composed.view
-    thoughts = {
-        block.origin: len(block.content.content)
-        for block in (block for exchange in view.exchanges[:first] for block in exchange.blocks())
-        if isinstance(block.content, ThinkingContent) and block.origin is not None
-    }
-    if not thoughts:
-        return composed
-    gone = dict.fromkeys(thoughts, BlockChange(Reason.UNBOUND))
-    exchanges = (replace(exchange, changes={**exchange.changes, **gone}) for exchange in view.exchanges[:first])
-    omissions = (Omission(reason=Reason.UNBOUND, handle=place, size=size) for place, size in thoughts.items())
-    view = replace(
-        view,
-        exchanges=(*exchanges, *view.exchanges[first:]),
-        omissions=(*view.omissions, *omissions),
-    )
+def _untouched(cut: Sequence[Exchange], before: Sequence[Exchange]) -> tuple[int, int]:
+    """Return how many exchanges come before the first change, and the index of the first after the last."""
+    head = next((index for index, (now, then) in enumerate(zip(cut, before, strict=False)) if now is not then), 0)
+    tail = zip(reversed(cut), reversed(before), strict=False)
+    return head, len(cut) - next((index for index, (now, then) in enumerate(tail) if now is not then), 0)
+
+
+def _without_thinking(composed: Composed, refused: Sequence[int], meter: Meter) -> Composed:
+    """Return a list without the thinking of some exchanges."""
+    exchanges, omissions = list(composed.view.exchanges), list(composed.view.omissions)
+    for index in refused:
+        thoughts = {
+            block.origin: len(block.content.content)
+            for block in exchanges[index].blocks()
+            if isinstance(block.content, ThinkingContent) and block.origin is not None
+        }
+        gone = dict.fromkeys(thoughts, BlockChange(Reason.UNBOUND))
+        exchanges[index] = replace(exchanges[index], changes={**exchanges[index].changes, **gone})
+        omissions += [Omission(reason=Reason.UNBOUND, handle=place, size=size) for place, size in thoughts.items()]
+    view = replace(composed.view, exchanges=tuple(exchanges), omissions=tuple(omissions))
     return replace(composed, view=view, after=meter.view(view))
 
 
