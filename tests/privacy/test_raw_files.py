@@ -10,7 +10,7 @@ import pytest
 from palaver.erasure.erase import erase, finish_erasures
 from palaver.erasure.plan import preview_erasure
 from palaver.erasure.receipts import Receipt, verify_receipt
-from palaver.errors import Erased, StoreError
+from palaver.errors import Erased, InvalidInput, StoreError
 from palaver.ids import SessionId
 from palaver.session import Session
 from palaver.store import SqliteStore
@@ -175,7 +175,11 @@ def test_a_file_that_is_not_the_noted_one_is_never_deleted(place: Path, how: str
             path.symlink_to(mine) if how == "symlink" else path.mkdir()
         elif how == "not noted":
             store.note_file(session.session_id, NotedFile(str(mine)))
-        receipt = session.erase(files=[path, mine])
+        if how not in {"replaced", "not noted"}:
+            with pytest.raises(InvalidInput, match="mine"):
+                session.erase(files=[path, mine])
+            assert session.root.messages, "nothing was erased"
+        receipt = session.erase(files=[path, mine] if how == "not noted" else [path])
         assert mine.exists()
         assert receipt.complete is (how == "another path")
         assert path.exists() is (how not in {"another path", "not noted"})

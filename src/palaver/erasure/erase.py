@@ -14,7 +14,7 @@ from typing import Unpack
 from palaver.erasure.derived import readable
 from palaver.erasure.plan import ErasurePreview, ErasureScope, preview_erasure
 from palaver.erasure.receipts import Receipt, Remaining, erasing_store, pending_of, read_pending
-from palaver.errors import PalaverError, StoreError
+from palaver.errors import InvalidInput, PalaverError, StoreError
 from palaver.ids import DialogId, SessionId, new_session_id, now
 from palaver.log import (
     Entry,
@@ -61,8 +61,8 @@ def erase(
         scope: What to erase: the fields of an `ErasureScope`, exactly one of `session`, `dialog`, `subject` and `entries`.
 
     Raises:
-        InvalidInput: An argument is unknown, the scope is not exactly one thing, or the dialog has branches and neither `children` nor
-            `tombstones` is set.
+        InvalidInput: An argument is unknown, the scope is not exactly one thing, the dialog has branches and neither `children` nor
+            `tombstones` is set, or one of `files` is not a file that palaver wrote and is to be deleted; nothing is erased.
         NotFound: The session, dialog or entry does not exist, or no session has the subject.
         Erased: It was already erased.
         StoreError: The store failed, and nothing was erased; or it cannot erase (reason `unsupported`).
@@ -70,6 +70,7 @@ def erase(
     known = erasing_store(store)
     with known.erasing() as eraser:
         plan = preview_erasure(known, **scope)
+        files = _listed(known, files, plan.noted)
         receipt = _done(known, eraser, plan)
         kept = _waiting(KeptReceipt(receipt.id, receipt.to_json(), ""), plan.noted, [_TO_SCRUB])
         eraser.keep_receipt(kept)
@@ -190,6 +191,21 @@ def _tell(store: Erasing, node: Node, were: Mapping[Handle, Entry]) -> None:
 
 
 # --- files --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _listed(store: Erasing, files: Iterable[str | os.PathLike[str]], noted: Iterable[NotedFile]) -> list[str]:
+    """Return the files to delete.
+
+    Raises:
+        InvalidInput: One is neither among the noted files nor pending.
+    """
+    pending = (file for kept in store.receipts() for file in read_pending(kept)[0])
+    known = {file.path for file in (*noted, *pending)}
+    paths = [os.path.abspath(path) for path in files]  # noqa: PTH100 - a link is not followed
+    for path in paths:
+        if known.isdisjoint((path, os.path.realpath(path))):
+            raise InvalidInput(f"No export to {path} is recorded.", hint="Pass files that preview_erasure() lists.")
+    return paths
 
 
 def _undeleted(store: Erasing, files: Iterable[NotedFile], named: set[str]) -> list[NotedFile]:
