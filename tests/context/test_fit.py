@@ -14,7 +14,8 @@ from palaver.messages import ImageContent, Message, Speaker, ToolResultContent, 
 from tests.context.lists import LISTS, MODELS, PAGE, PNG, TOOLS, chat, claude, faults
 from tests.context.pencil import Manager
 
-CUTTING = sorted(set(POLICIES) - {"full"})
+CUTTING = sorted(set(POLICIES) - {"full", "provider"})
+"""Every policy that leaves something out of a list. `provider` asks its provider, which `fit` does not."""
 
 
 # --- omissions, recall, tools ---------------------------------------------------------------------------------------------

@@ -557,7 +557,7 @@ def test_headings_and_newest_files_come_after_compaction() -> None:
     assert Palaver().restore_files == 0
     assert ClaudeCode.headings[0] == "Primary Request and Intent"
     assert len(ClaudeCode.headings) == 9
-    summarising = set(CUTTING) - {"palaver", "fold", "offload", "default", "lllm", "swe-agent", "aider"}
+    summarising = set(CUTTING) - {"palaver", "fold", "offload", "default", "lllm", "swe-agent", "aider", "provider"}
     assert all(named(name).headings for name in summarising)
 
 

@@ -242,7 +242,7 @@ def test_planning_reads_no_media() -> None:
         picture = ImageContent(images=(Media(data=png(200, 200 + number)),))
         dialog.append(Message(role="user", contents=(picture,)))
         dialog.put_text("seen " * 60, role="assistant")
-    for policy in POLICIES:
+    for policy in set(POLICIES) - {"provider"}:  # it asks its provider, so that there is nothing to preview
         with suppress(InfeasibleBudget):  # of the one that shows everything or nothing
             assert dialog.compaction.preview(policy, budget=9_000, model=MODEL).worthwhile
     compacted(dialog, 9_000)

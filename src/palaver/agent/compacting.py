@@ -68,6 +68,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
     if manager is None and limit is not None:
         manager = policy(DEFAULT_POLICY, run.settings.model)
     if isinstance(manager, Policy):
+        manager = _for_model(run, manager)
         await _read_again(run, manager)
         if limit is None and run.settings.options.triggers:
             await _committed(run, manager, await run_in_worker(partial(_fired, run, manager)))
@@ -89,7 +90,14 @@ def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Excha
 
 def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget) -> Composed:
     fallback = run.settings.fallback if isinstance(run.settings.fallback, Policy) else None
-    return compose(view, manager, budget, _meter(run), fallback=fallback, committed=True)
+    committed = not (isinstance(manager, Policy) and manager.asks_provider)
+    return compose(view, manager, budget, _meter(run), fallback=fallback, committed=committed)
+
+
+def _for_model(run: AgentRun, manager: Policy) -> Policy:
+    """Return a policy for the requests of the run's model, where the invoker says what they may have."""
+    provider = getattr(run.settings.invoker, "provider", None)
+    return manager.for_profile(provider.profile_for(run.settings.model)) if isinstance(provider, Provider) else manager
 
 
 # --- policies ------------------------------------------------------------------------------------------------------------
@@ -107,14 +115,17 @@ class _Proposal(NamedTuple):
 def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit: int | None) -> _Proposal:
     """Return a policy's proposal for the next request. Its budget follows the provider's count, minus the exchanges after the view."""
     settings, meter = run.settings, _meter(run)
-    budget = settings.budget or manager.budget_for(settings.model)
-    budget = budget.corrected(*_reported(run, meter))
+    whole = settings.budget or manager.budget_for(settings.model)
+    budget = whole.corrected(*_reported(run, meter))
     most = budget.limit if limit is None else min(limit, budget.limit)
     most -= sum(meter.exchange(exchange) for exchange in after)  # the notices come after the view and are never cut
     if most != budget.limit:
         budget = budget.with_limit(max(most, 1))
     view = run.dialog.view()
-    return _Proposal(view, _composed(run, manager, view, budget), budget, "limit" if limit is None else "overflow")
+    made = _composed(run, manager, view, budget)
+    if made.view.compact_at:  # the provider compares it with its own count
+        made = replace(made, view=replace(made.view, compact_at=manager.compact_at(whole)))
+    return _Proposal(view, made, budget, "limit" if limit is None else "overflow")
 
 
 def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
@@ -162,7 +173,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
     Returns:
         The view to start from; None if nothing was committed.
     """
-    if plan is None or plan.composed.view is plan.before:
+    if plan is None or manager.asks_provider or plan.composed.view is plan.before:
         return None
     if plan.composed.after.total >= plan.composed.before.total:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from palaver.context.cut import find_cut
 from palaver.context.layout import Layout
@@ -22,6 +22,9 @@ from palaver.plurals import a_type
 from palaver.tokens import Budget, counter
 from palaver.view import Plan, Reason, View, apply
 
+if TYPE_CHECKING:
+    from palaver.wire import Profile
+
 
 class Policy(ContextManager):
     """A context manager that returns a plan, which `compose` applies.
@@ -33,6 +36,7 @@ class Policy(ContextManager):
         model_name: The model whose window and tokens count; empty when the caller passes the budget.
         max_tokens: The window in tokens, the request and its answer together; None for the model's own.
         parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
+        asks_provider: Whether the provider compacts the conversation; then its plans are never committed, and each is made from the log anew.
         acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
         complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
         enabled: False when the policy does nothing: `compose` sends the view as it is, also one that exceeds the budget.
@@ -42,6 +46,7 @@ class Policy(ContextManager):
         restore_tokens: The most tokens of each of them.
     """
 
+    asks_provider: ClassVar[bool] = False
     acts_within_limit: ClassVar[bool] = True
     complete: ClassVar[bool] = False
     enabled: bool = True
@@ -106,6 +111,14 @@ class Policy(ContextManager):
             InvalidInput: There is neither a model nor a window.
         """
         return Budget.parse(self._words, self.model_name or model_name or None)
+
+    def compact_at(self, budget: Budget) -> int:  # noqa: ARG002 - most ask no provider
+        """Return from how many tokens the provider is asked to compact the conversation by itself; 0 for never."""
+        return 0
+
+    def for_profile(self, profile: Profile) -> Policy:  # noqa: ARG002 - most plan alike for all
+        """Return the policy for requests of one profile."""
+        return self
 
     def compact(self, view: View, budget: Budget, meter: Meter, *, asked: bool = False) -> Plan:
         """Return what to change in a view for good: the plan is committed, and the next one starts from its result. By default what `plan` returns.
@@ -227,6 +240,8 @@ def _planned(
     if not policy.enabled or (plain and not policy.acts_within_limit and meter.fits(view, budget.limit)):
         return _composed(view, view, Plan(policy=policy.name), meter, by=policy.name)
     plan, made = planned(view, policy, budget, meter, committed=committed, manual=manual)
+    if made.compact_at != policy.compact_at(budget):
+        made = replace(made, compact_at=policy.compact_at(budget))
     return _composed(view, made, plan, meter, by=policy.name)
 
 

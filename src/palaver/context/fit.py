@@ -176,6 +176,11 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     manager = policy_of(policy, model)
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
+    if isinstance(manager, Policy) and manager.asks_provider:
+        raise InvalidInput(
+            f"fit() returns messages, and the policy {manager.name!r} asks the provider to compact, by a field of the request.",
+            hint="Set that field of your own request, and keep the answers whole: under other policies the newest compaction stays in the list.",
+        )
     meter = Meter(_counter(counter, model))
     own = budget
     if budget is None and isinstance(manager, Policy):

@@ -16,6 +16,7 @@ from palaver.prompts import Runtime
 POLICIES: Mapping[str, str] = MappingProxyType(
     {
         "palaver": "presets:Palaver",
+        "provider": "presets.provider:ProviderContext",
         "fold": "presets.own:FoldContextManager",
         "offload": "presets.own:OffloadContextManager",
         "default": "presets.own:DefaultContextManager",

@@ -22,7 +22,7 @@ Columns: TypeAlias = Mapping[str, Any]
 """What is known of a model, by the name of a column."""
 
 _LISTS = frozenset({"thinking", "efforts"})
-_FLAGS = frozenset({"schema", "served"})
+_FLAGS = frozenset({"schema", "served", "compacts"})
 _ALWAYS = ("adaptive",)
 
 
@@ -102,7 +102,11 @@ def _capable(model: Mapping[str, Any]) -> Columns:
     if not isinstance(able, Mapping):
         return {}
     kinds, efforts = _supported(_at(able, "thinking", "types")), _supported(able.get("effort"))
-    said = {"schema": _at(able, "structured_outputs", "supported"), "served": _at(able, "server_tools", "supported")}
+    said = {
+        "schema": _at(able, "structured_outputs", "supported"),
+        "served": _at(able, "server_tools", "supported"),
+        "compacts": _at(able, "context_management", "compact_20260112", "supported"),
+    }
     lists = {"thinking": kinds, "efforts": efforts}
     return {name: list(value) for name, value in lists.items() if value} | {
         name: value for name, value in said.items() if isinstance(value, bool)

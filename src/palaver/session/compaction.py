@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from palaver import context, tokens, tools
+from palaver import context, tokens, tools, wire
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Header, entry_at
 from palaver.session.opened import OpenDialog
@@ -140,6 +140,7 @@ class Compactions:
         *,
         model: str = "",
         view: View | None = None,
+        profile: wire.Profile | None = None,
     ) -> context.Composed:
         """Return what a policy makes of the view: the smaller view, the plan, and both sizes. Nothing is written.
 
@@ -149,6 +150,7 @@ class Compactions:
                 the limit itself; with a model, at most its window.
             model: The model that counts tokens. Default: the policy's, or else the one in force.
             view: A view of this dialog to start from, in place of everything.
+            profile: What requests are for, where it is known: a provider's compaction is of use to its maker alone.
 
         Raises:
             InfeasibleBudget: What must be sent is larger than the budget.
@@ -158,6 +160,8 @@ class Compactions:
         """
         seen = self._dialog.view() if view is None else view
         manager, counting = self._manager(asked, model, seen)
+        if isinstance(manager, context.Policy) and profile is not None:
+            manager = manager.for_profile(profile)
         needed = isinstance(manager, context.Policy) and manager.cuts
         room = self._budget(manager, budget, model, counting, needed=needed)
         return context.compose(seen, manager, room, self.meter(counting))
@@ -250,6 +254,11 @@ class Compactions:
     ) -> tuple[CompactionPreview, context.ContextManager, tokens.Budget, context.Meter]:
         view = self._dialog.view()
         manager, counting = self._manager(asked, model, view)
+        if isinstance(manager, context.Policy) and manager.asks_provider:
+            raise InvalidInput(
+                f"The policy {manager.name!r} asks the provider to compact, so there is nothing to preview.",
+                hint="Name another policy. With this one, requests begin with the provider's block once it is in the log.",
+            )
         room, meter = self._budget(manager, budget, model, counting, needed=False), self.meter(counting)
         try:
             free = room.limit // _SUMMARY_SHARE if summary else 0  # the summary is added to what the policy leaves

@@ -863,7 +863,9 @@ class Dialog:
         if recall is not None:
             own = with_recall(self.opened.view().tools if own is None else own, recall=recall)
         self._declare(own, made.provider_tools, at)
-        view = self.view(policy, budget, at, model=model)
+        view = self.opened.view(at)
+        if policy is not None or budget is not None:
+            view = self.compaction.compose(policy, budget, model=model, view=view, profile=known).view
         request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
         request.check()
         self._asked = None if at is not None else (request, self.opened.last.seq)

@@ -42,6 +42,8 @@ Manifest: TypeAlias = dict[str, Any]
     What the view leaves out, as a compaction records it.
 `policies`
     The policies that shaped it.
+`compact_at`
+    From how many tokens the provider was asked to compact; missing for never.
 """
 
 _LISTS = ("system", "items", "edits", "omitted", "policies")
@@ -82,7 +84,12 @@ def manifest(view: View, folded: View) -> Manifest:
         "edits": list(edits.values()),
         "omitted": [gone.stored().model_dump(mode="json") for gone in view.omissions],
         "policies": list(view.policies),
+        **_asked(view.compact_at),
     }
+
+
+def _asked(compact_at: int) -> Manifest:
+    return {"compact_at": compact_at} if compact_at else {}
 
 
 def restored(stored: Mapping[str, Any], folded: View) -> View:
@@ -103,6 +110,7 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
             exchanges=tuple(_chosen(stored["items"], exchanges, _read)),
             omissions=tuple(Omission.of(Omitted.model_validate(gone)) for gone in stored["omitted"]),
             policies=tuple(stored["policies"]),
+            compact_at=int(stored.get("compact_at", 0)),
         )
     except (LookupError, TypeError, ValueError) as error:  # a pydantic ValidationError is a ValueError
         what = f"the manifest of a call in {folded.dialog_id[:12]}"
@@ -114,7 +122,8 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Return a manifest as a difference to an earlier one: for each list, the runs that both share and the new items."""
-    return {"at": stored["at"]} | {name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS}
+    lists = {name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS}
+    return {"at": stored["at"], **_asked(stored.get("compact_at", 0)), **lists}
 
 
 def whole(stored: Any) -> Manifest:  # noqa: ANN401 - any JSON value
@@ -138,7 +147,7 @@ def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifes
     """
     try:
         lists = {name: list(_undone(difference.get(name, ()), before.get(name, ()))) for name in _LISTS}
-        return {"at": difference["at"], **lists}
+        return {"at": difference["at"], **_asked(difference.get("compact_at", 0)), **lists}
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise StoreDamaged("the manifest of a call", f"it is not a difference to the one before ({error!r})") from error
 

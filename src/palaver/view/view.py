@@ -163,6 +163,7 @@ class View:
         leading: How many system messages are part of the instructions because they came before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
+        compact_at: From how many tokens the provider is asked to compact the conversation by itself; 0 for never.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
         grown: The columns of the views before, which know some of the first exchanges, and how many of these no later view changes.
@@ -180,6 +181,7 @@ class View:
     leading: int = 0
     response: Handle | None = None
     policies: tuple[str, ...] = ()
+    compact_at: int = 0
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
     grown: InitVar[tuple[Columns, int] | None] = None

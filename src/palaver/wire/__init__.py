@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from palaver.wire.rules import validate
     from palaver.wire.script import Change, How, Report
+    from palaver.wire.served import has_compaction
     from palaver.wire.table import API, Profile
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Violation",
     "broken_at",
     "compile",
+    "has_compaction",
     "units",
     "validate",
 ]
@@ -47,6 +49,7 @@ open_door(
         ".request": "COMPILER TRANSFORMED Call Memo Request broken_at units",
         ".rules": "validate",
         ".script": "Change How Report",
+        ".served": "has_compaction",
         ".table": "API Profile",
     },
 )

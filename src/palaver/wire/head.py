@@ -64,6 +64,7 @@ class Outline:
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
         notes: The changes so far.
         carried: The newest fields of an answer that the next request repeats, such as the container in which code waits.
+        compact_at: From how many tokens the provider is asked to compact the conversation; 0 for never.
     """
 
     profile: Profile
@@ -75,6 +76,7 @@ class Outline:
     choice: str
     notes: ChangeNotes
     carried: Mapping[str, Any]
+    compact_at: int = 0
 
 
 def with_parameters(body: Body, call: Call) -> Body:
@@ -179,7 +181,26 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
     choice = _choice(view, tools, call, names, notes)
-    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes, carried)
+    at = _compact_at(view.compact_at, profile, notes)
+    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes, carried, at)
+
+
+def _compact_at(wanted: int, profile: Profile, notes: ChangeNotes) -> int:
+    """Return from how many tokens the provider is asked to compact the conversation."""
+    if not wanted or not profile.compacts_from:
+        if wanted:
+            notes.add(
+                None, "compaction", How.DROPPED, "the provider compacts no conversation of this model; palaver does"
+            )
+        return 0
+    if wanted < profile.compacts_from:
+        notes.add(
+            None,
+            "compaction",
+            How.CHANGED,
+            f"asked for at {profile.compacts_from:,} tokens, the fewest of the provider",
+        )
+    return max(wanted, profile.compacts_from)
 
 
 def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: ChangeNotes) -> str:

@@ -140,6 +140,7 @@ class ModelRow:
         result_media: Whether results of tools may have media.
         served: Whether it has tools of the provider's own.
         tooling: What it does with tools besides calling them: `search` for deferred ones, and write `code` that calls them.
+        compacts: Whether the provider compacts its conversations when a request asks it to.
     """
 
     line: str = ""
@@ -167,6 +168,7 @@ class ModelRow:
     result_media: bool = True
     served: bool = True
     tooling: tuple[str, ...] = ("search", "code")
+    compacts: bool = True
 
     @property
     def samples(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 from palaver.ids import derive_id
 from palaver.messages.frozen import EMPTY
 from palaver.view import Exchange
+from palaver.wire.binding import COMPACTION
 from palaver.wire.reasoning import maker_of
 from palaver.wire.request import Compiled
 from palaver.wire.script import (
@@ -212,6 +213,14 @@ def _caller(part: Part) -> str:
     """Return the id of the call whose code called a tool, or an empty text."""
     caller = part.carried.get("caller") if isinstance(part, CallPart) else None
     return str(caller.get("tool_id") or caller.get("caller_id") or "") if isinstance(caller, Mapping) else ""
+
+
+def has_compaction(exchange: Exchange, profile: Profile) -> bool:
+    """Return whether an answer has a compaction with which requests of a profile begin."""
+    field, turn = profile.api.blocks.compaction, exchange.turns[0]
+    ours = maker_of(turn.provider, turn.model) in {"", profile.reasoning.maker}
+    extras = (block.content.model_extra or {} for block in turn.blocks if block.content.type == COMPACTION)
+    return ours and any(extra.get(field) for extra in extras)
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------

@@ -305,6 +305,7 @@ class Profile:
         pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
         provided: How each tool that the provider runs itself is declared, before its options.
         columns: What is known of the model better than in palaver's own table, by column (`palaver.wire.models.ModelRow`).
+        compacts_from: The fewest tokens from which the provider compacts a conversation by itself when a request asks it to; 0 where it does not.
     """
 
     name: str
@@ -323,3 +324,4 @@ class Profile:
     media: MediaLimits
     cache: Cache
     columns: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    compacts_from: int = 0

@@ -6,6 +6,7 @@ Besides the page of each row (platform.claude.com/docs/en, November 2026):
 * instructions among the turns: build-with-claude/mid-conversation-system-messages. Prefill: api/errors.
 * sampling: api/migration-2026-10-21. Requests that name this version have no sampling parameters, whatever the model.
 * schemas of answers: build-with-claude/structured-outputs. Tools that Anthropic runs: agents-and-tools.
+* compactions by Anthropic: build-with-claude/compaction, «supported models» (Opus and Sonnet 4.6, and later).
 """
 
 from __future__ import annotations
@@ -150,6 +151,7 @@ _ROWS: Final = (
         sampling="old",
         prefill=True,
         reads=(_TO_4,),
+        compacts=False,
     ),
     ModelRow(
         line="claude",
@@ -162,6 +164,7 @@ _ROWS: Final = (
         prefill=True,
         tooling=(),
         reads=(_TO_4,),
+        compacts=False,
     ),
     ModelRow(
         line="claude",
@@ -175,6 +178,7 @@ _ROWS: Final = (
         tooling=(),
         schema=False,
         reads=(_TO_4,),
+        compacts=False,
     ),
     ModelRow(
         line="claude",
@@ -187,6 +191,7 @@ _ROWS: Final = (
         prefill=True,
         tooling=(),
         schema=False,
+        compacts=False,
     ),
     ModelRow(
         line="claude",
@@ -199,6 +204,7 @@ _ROWS: Final = (
         tooling=(),
         schema=False,
         served=False,
+        compacts=False,
     ),
 )
 
@@ -209,6 +215,7 @@ _STRICTEST: Final = ModelRow(
     schema=False,
     bound=True,
     tooling=(),
+    compacts=False,
 )
 
 MODELS: Final = ModelTable(
@@ -216,6 +223,8 @@ MODELS: Final = ModelTable(
     rows=_ROWS,
     strictest=_STRICTEST,
     # A name that says nothing, such as that of a deployment, can be any of the rows.
-    other=ModelRow(source="models of other names", thinking=_STRICTEST.thinking, bound=True, tooling=()),
+    other=ModelRow(
+        source="models of other names", thinking=_STRICTEST.thinking, bound=True, tooling=(), compacts=False
+    ),
 )
 """The table."""

@@ -38,6 +38,9 @@ _MARKED = frozenset({
     "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "tool_search_tool_result",
 })  # fmt: skip
 
+_COMPACTS_FROM = 50_000
+"""The least trigger of a compaction (build-with-claude/compaction-threshold)."""
+
 PROFILE = Profile(
     name="anthropic",
     api=API(
@@ -149,4 +152,5 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
             reads=row.reads,
         ),
         columns=columns,
+        compacts_from=_COMPACTS_FROM if row.compacts else 0,
     )

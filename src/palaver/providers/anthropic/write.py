@@ -26,6 +26,9 @@ FORCED = frozenset({"any", "tool"})
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _OF_CALLS = frozenset({"caller", "toolset_name"})
+COMPACT = "compact_20260112"
+"""The edit that asks for a compaction at a threshold (build-with-claude/compaction-threshold)."""
+
 _MARKED_MESSAGES = 2
 """The user's newest messages that end in a cache mark: the last is written, and the one before it was written by the last request."""
 
@@ -50,7 +53,18 @@ def head(outline: Outline) -> Body:
     if call.stream:
         out["stream"] = True
     out |= outline.provided.fields
-    return _accepted(with_parameters(out | _container(outline) | _sampling(outline), call), outline)
+    body = with_parameters(out | _container(outline) | _sampling(outline), call)
+    return _accepted(_compacted(body, outline.compact_at), outline)
+
+
+def _compacted(body: Body, at: int) -> Body:
+    """Return a body that asks for a compaction from so many tokens on, next to the caller's own edits."""
+    managed = body.get("context_management") or {}
+    edits = managed.get("edits") or ()
+    if not at or any(edit.get("type") == COMPACT for edit in edits):
+        return body
+    edit = {"type": COMPACT, "trigger": {"type": "input_tokens", "value": at}}
+    return {**body, "context_management": {**managed, "edits": [*edits, edit]}}
 
 
 def _container(outline: Outline) -> Body:

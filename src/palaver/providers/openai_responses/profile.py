@@ -34,6 +34,9 @@ from palaver.providers.openai_responses.items import BLOCKS
 from palaver.providers.openai_responses.write import OWNED, head, provided, written
 from palaver.wire.table import API, Answers, Calls, MediaLimits, Profile, Reasoning, Tools, Turns
 
+_COMPACTS_FROM = 1_000
+"""The least threshold of a compaction (guides/compaction; ResponseCompaction in [O1])."""
+
 PROFILE = Profile(
     name="openai-responses",
     api=API(
@@ -106,4 +109,5 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
             PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads
         ),
         columns=columns,
+        compacts_from=_COMPACTS_FROM if row.compacts else 0,
     )

@@ -54,7 +54,7 @@ def head(outline: Outline) -> Body:
         out["temperature"] = call.temperature
     if call.stream:
         out["stream"] = True
-    body = with_parameters(out | {"store": False}, call)
+    body = with_parameters(out | _compacting(outline.compact_at) | {"store": False}, call)
     return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes)
 
 
@@ -62,6 +62,11 @@ _OF_SERVERS: Mapping[str, str] = {
     "url": "server_url", "token": "authorization", "tools": "allowed_tools", "approval": "require_approval",
 }  # fmt: skip
 """What is said of an MCP server, in the words of the API."""
+
+
+def _compacting(at: int) -> Body:
+    """Return the field that asks for a compaction from so many tokens on (guides/compaction)."""
+    return {"context_management": [{"type": "compaction", "compact_threshold": at}]} if at else {}
 
 
 def provided(known: Mapping[str, Any], options: Body) -> Provided:
