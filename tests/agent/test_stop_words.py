@@ -149,6 +149,32 @@ def test_a_refusal_ends_the_turn_without_its_words(claude: strict.StrictServer) 
     accepted(claude)
 
 
+def test_a_refused_question_goes_to_the_next_model(claude: strict.StrictServer) -> None:
+    """`refusal`: the partial answer is discarded, the next models get the same conversation, and the dialog stays with the one that accepts."""
+    models = ["claude-opus-5", "claude-opus-4-8"]
+    agent = agent_of(claude, fallback_models=models)
+    claude.answers(
+        [THOUGHT, CALL],
+        strict.NextAnswer([THOUGHT, "I wi"], stop="refusal"),
+        strict.NextAnswer([], stop="refusal"),
+        "Well.",
+        "Yes.",
+    )
+    assert agent.respond("Go.").content == "Well."
+    assert agent.respond("Sure?").content == "Yes."
+    bodies = [served.asked.body for served in claude.served]
+    assert [body["model"] for body in bodies] == [STRICT, STRICT, *models, models[1]]
+    assert "I wi" not in str(bodies[2:])
+    assert RAN == ["ls"]
+    accepted(claude)
+    again = agent_of(claude, fallback_models=models)
+    claude.answers(*[strict.NextAnswer([], stop="refusal")] * 3)
+    with pytest.raises(AgentFailure) as caught:
+        again.respond("Go.")
+    assert isinstance(caught.value.error, ProviderError)
+    assert caught.value.error.kind == "declined"
+
+
 def test_a_full_window_makes_the_conversation_smaller() -> None:
     """`model_context_window_exceeded`: valid but cut: the conversation is compacted, and the question asked again."""
     agent, provider = scripted([{"text": "Half of", "stop_reason": "overflow"}, "All of it."])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -75,6 +76,8 @@ async def _deliver(run: AgentRun) -> None:
 async def _declare(run: AgentRun) -> None:
     """Record tools, instructions, core memory and model if they differ from those in force."""
     view = await run_in_worker(run.dialog.view)
+    if view.model in run.settings.options.fallback_models:  # it accepted what another had refused
+        run.settings = replace(run.settings, model=view.model)
     changed: list[Entry] = []
     provided = run.settings.model_args.get("provider_tools", run.prompt.addon_args)
     if (view.tools, view.provided) != (run.toolbox.specs, provided):
@@ -182,7 +185,11 @@ class _Answering:
 
 
 async def _answered(run: AgentRun, closing: str) -> InvokeResult:
-    """Send the request. If it is too long, make it smaller once."""
+    """Send the request. If it is too long, make it smaller once; if the model refuses, ask the next one the same.
+
+    «Treat any partial output as incomplete and discard it», and «follow-up requests stay pinned» to the model that accepted
+    (platform.claude.com/docs/en/build-with-claude/refusals-and-fallback).
+    """
     try:
         try:
             return await _recompiled(run, closing, None)
@@ -194,7 +201,13 @@ async def _answered(run: AgentRun, closing: str) -> InvokeResult:
             except InfeasibleBudget as error:
                 raise _failed(run, overflow, str(error)) from overflow
     except ProviderError as error:
-        raise _failed(run, error) from error
+        models = [run.settings.model, *run.settings.options.fallback_models]
+        others = models[models.index(run.settings.model, 1) + 1 :] if run.settings.model in models[1:] else models[1:]
+        if error.kind != "declined" or not others:
+            raise _failed(run, error) from error
+        run.settings = replace(run.settings, model=others[0])
+        run.record(ModelChange(model=others[0], provider=run.settings.provider))
+        return await _answered(run, closing)
 
 
 async def _recompiled(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:

@@ -36,6 +36,7 @@ class AgentOptions:
             the OpenAI Agents SDK is 10.
         max_llm_recall: The maximum number of retries when the provider fails; 0 follows `retry`.
         retry: When and how often to retry; None for never.
+        fallback_models: The models to ask in turn when one refuses to answer, by the provider's names. The dialog stays with the one that accepts.
         fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
         summarizer: Writes a summary in addition to the record when exchanges leave the view. Default: none.
         triggers: When to compact although the view still fits its limit.
@@ -54,6 +55,7 @@ class AgentOptions:
     max_interrupt_steps: int = 20
     max_llm_recall: int = 0
     retry: Retry | None = None
+    fallback_models: Sequence[str] = ()
     fallback: str | None = None
     summarizer: Summarizer | None = None
     triggers: Sequence[Trigger] = ()
@@ -76,6 +78,8 @@ class AgentOptions:
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 0:
                 raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
+        if isinstance(self.fallback_models, str):
+            raise InvalidInput(f"fallback_models is {self.fallback_models!r}.", hint="Pass a list of models.")
 
     @classmethod
     def of(cls, keywords: OptionKeywords) -> Self:
@@ -106,6 +110,7 @@ class OptionKeywords(TypedDict, total=False):
     max_interrupt_steps: int
     max_llm_recall: int
     retry: Retry | None
+    fallback_models: Sequence[str]
     fallback: str | None
     summarizer: Summarizer | None
     triggers: Sequence[Trigger]
