@@ -84,6 +84,13 @@ def terminal(command: str = "", *, restart: bool = False) -> str:
     return "done"
 
 
+@tool(native="computer_use")
+def screen(action: str, coordinate: list[int] | None = None) -> str:
+    """Use the screen."""
+    RAN.append((action, coordinate))
+    return "clicked"
+
+
 @tool(native="shell")
 def shell(commands: list[str], timeout_ms: int | None = None) -> str:
     """Run commands."""
@@ -245,6 +252,23 @@ def test_a_function_runs_the_calls_of_the_providers_own_tool(claude: strict.Stri
     accepted(claude)
     request = agent.current_dialog.request("openai-responses", GPT, then="Go on.")
     assert [(item["type"], item["name"]) for item in request.body["tools"]] == [("function", "terminal")]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_one_function_runs_all_members_of_a_toolset(claude: strict.StrictServer, streamed: bool) -> None:
+    """The member is the function's `action`; call and result go back with the toolset, under the member's name, streamed or not."""
+    agent = of_claude(claude, screen, stream_handler=(lambda _: None) if streamed else None)
+    click = {"type": "tool_use", "name": "left_click", "toolset_name": "computer", "input": {"coordinate": [1, 2]}}
+    claude.answers([THOUGHT, click], [THOUGHT, "Done."])
+    assert agent.respond("Click.").content == "Done."
+    assert RAN == [("left_click", [1, 2])]
+    assert body(claude)["tools"][0]["type"] == "computer_toolset_20260801"
+    call, result = body(claude)["messages"][1]["content"][-1], body(claude)["messages"][2]["content"][0]
+    assert (call["name"], call["input"]) == ("left_click", {"coordinate": [1, 2]})
+    assert call["toolset_name"] == result["toolset_name"] == "computer"
+    accepted(claude)
+    request = agent.current_dialog.request("openai-responses", GPT, then="Go on.")
+    assert [item["name"] for item in request.body["input"] if item["type"] == "function_call"] == ["screen"]
 
 
 def test_shell_and_patches_are_answered_in_their_own_kind(gpt: strict.StrictServer) -> None:

@@ -67,6 +67,7 @@ PROFILE = Profile(
         "web_fetch": {"type": "web_fetch_20250910", "name": "web_fetch"},
         "code_execution": {"type": "code_execution_20250825", "name": "code_execution"},
         "computer_use": {"type": "computer_toolset_20260801"},
+        "browser": {"type": "browser_toolset_20260801"},
         "bash": {"type": "bash_20250124", "name": "bash"},
         "text_editor": {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
         "memory": {"type": "memory_20250818", "name": "memory"},
@@ -92,7 +93,7 @@ PROFILE = Profile(
     tools=Tools(
         name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
-        native={"bash": "bash", "text_editor": "str_replace_based_edit_tool", "memory": "memory", "computer_use": "computer"},
+        native={"bash": "bash", "text_editor": "str_replace_based_edit_tool", "memory": "memory", "computer_use": "computer", "browser": "browser"},
     ),
     answers=Answers(
         native=False,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from palaver.messages import APITypes, AssistantMessage, Content, ToolCallContent, UnknownContent
+from palaver.messages import APITypes, AssistantMessage, Content, ToolCallContent, UnknownContent, freeze
 from palaver.messages.roles import WAITS
 from palaver.providers.anthropic.blocks import CALLS
 from palaver.providers.provider import Event
@@ -129,12 +129,25 @@ class AnthropicAnswer(AnswerReader):
 
     def _contents(self, contents: tuple[Content, ...]) -> tuple[Content, ...]:
         """Return the blocks; the calls of a model before the fallback to another are kept as they came, and are none to run."""
+        contents = tuple(self._member(block) for block in contents)
         last = max((at for at, block in enumerate(contents) if block.type == FALLBACK), default=0)
         return tuple(
             UnknownContent(type="tool_use", id=block.id, name=block.name, input=block.args)
             if at < last and isinstance(block, ToolCallContent)
             else block
             for at, block in enumerate(contents)
+        )
+
+    def _member(self, block: Content) -> Content:
+        """Return a call of a member of a toolset as one of the tool that runs them all, with the member as its `action`."""
+        ours = (
+            self._names.get(str(block.model_extra.get("toolset_name"))) if isinstance(block, ToolCallContent) else None
+        )
+        if ours is None or not isinstance(block, ToolCallContent):
+            return block
+        args = block.args if block.error else freeze({"action": block.name, **block.args}, "args")
+        return block.model_copy(
+            update={"name": ours, "args": args, "raw_args": block.raw_args if block.error else None}
         )
 
     def _told(self, message: AssistantMessage) -> dict[str, Any]:

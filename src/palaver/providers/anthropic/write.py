@@ -239,7 +239,10 @@ def _block(part: Part) -> Body:
         return {"type": "redacted_thinking", "data": said.redacted} if said.redacted else whole
     if isinstance(part, CallPart):
         own = {name: value for name, value in part.carried.items() if name in _OF_CALLS and value is not None}
-        return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.args, **own}
+        name, args = part.name, part.args
+        if own.get("toolset_name") == name and "action" in args:  # a tool runs all members of the toolset
+            name, args = str(args["action"]), {key: said for key, said in args.items() if key != "action"}
+        return {"type": "tool_use", "id": part.id, "name": name, "input": args, **own}
     return _result(part) if isinstance(part, ResultPart) else {"type": part.kind, **part.fields}
 
 
