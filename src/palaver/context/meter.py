@@ -21,10 +21,13 @@ from palaver.messages import (
     ToolResultContent,
     canonical_json,
 )
+from palaver.providers import profile
 from palaver.tokens import Counter, count_block, count_tools
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Block, Exchange, Turn, View
+from palaver.wire.models import read_model
 from palaver.wire.script import from_harness
+from palaver.wire.updates import inside
 
 _WRITER = json.JSONEncoder(ensure_ascii=False)
 
@@ -32,6 +35,9 @@ _MEMO = 20_000
 """Exchanges that are remembered before those that nobody asked for lately are forgotten."""
 
 _SIZE = "size"
+
+_APIS = {"anthropic": "anthropic", "openai": "openai-responses"}
+"""The APIs that take changes of instructions and tools inside a conversation, by who makes the model."""
 
 LOAD = 128
 """Exchanges that are read from the log at once."""
@@ -106,6 +112,7 @@ class Measure(ABC):
         self._recent: dict[int, tuple[Exchange, dict[object, Any]]] = {}
         self._older: dict[int, tuple[Exchange, dict[object, Any]]] = {}
         self._tools: tuple[Sequence[ToolSpec], int] | None = None
+        self._settled: tuple[View, View, int] | None = None
 
     @abstractmethod
     def text(self, text: str) -> int:
@@ -148,22 +155,37 @@ class Measure(ABC):
 
     def fixed(self, view: View) -> Size:
         """Measure what every request has: instructions, tools and what surrounds a request."""
-        instructions = sum(self.block(block.content) + self.between for block in view.system)
+        head = self._settings(view)[0]
+        instructions = sum(self.block(block.content) + self.between for block in head.system)
         return Size(
             request=self.per_request,
-            instructions=self.per_message + instructions if view.system else 0,
-            tools=self._declared(view.tools),
+            instructions=self.per_message + instructions if head.system else 0,
+            tools=self._declared(head.tools),
         )
+
+    def _settings(self, view: View) -> tuple[View, int]:
+        """Return a view with the instructions and tools of its head, and the size of their changes between the exchanges."""
+        if not view.earlier:
+            return view, 0
+        if self._settled is None or self._settled[0] is not view:
+            self._settled = (view, *self._changed(view))
+        return self._settled[1:]
+
+    def _changed(self, view: View) -> tuple[View, int]:
+        """Measure what is written of instructions and tools that changed: here as if each were sent."""
+        later = sum(self.block(block.content) + self.between for each in view.earlier for block in each.system)
+        tools = {tool.name: tool for each in view.earlier for tool in each.tools}
+        return view, later + self.tools(tuple(tools.values()))
 
     def view(self, view: View) -> Size:
         """Measure a whole view exactly. Reads every body."""
         shares = [self._share(exchange) for exchange in view.exchanges]
         messages, media = sum(share.text for share in shares), sum(share.media for share in shares)
-        return replace(self.fixed(view), messages=messages, media=media)
+        return replace(self.fixed(view), messages=messages + self._settings(view)[1], media=media)
 
     def fits(self, view: View, limit: int) -> bool:
         """Return whether a view is at or under a limit. Reads its newest exchanges first, and no more than that needs."""
-        total, index = self.fixed(view).fixed, len(view.exchanges)
+        total, index = self.fixed(view).fixed + self._settings(view)[1], len(view.exchanges)
         while index > 0 and total <= limit:
             if not view.exchanges[index - 1].loaded:
                 view.load(range(max(0, index - LOAD), index))
@@ -229,7 +251,7 @@ class Meter(Measure):
 
     def estimate(self, view: View) -> Size:
         """Measure a view without reading bodies: exactly up to the newest exchange that was not measured before, the older ones from their recorded bytes."""
-        messages, media, index = 0, 0, len(view.exchanges)
+        messages, media, index = self._settings(view)[1], 0, len(view.exchanges)
         while index > 0:
             exchange = view.exchanges[index - 1]
             kept = self._recent.get(id(exchange)) or self._older.get(id(exchange))
@@ -243,6 +265,17 @@ class Meter(Measure):
     def text(self, text: str) -> int:
         """Count a text."""
         return self.counter.text(text)
+
+    def _changed(self, view: View) -> tuple[View, int]:
+        """Count the changes of instructions and tools that the model takes between the exchanges."""
+        model = str(getattr(self.counter, "model", ""))
+        api = _APIS.get(read_model(model).maker)
+        if api is None:
+            return view, 0
+        head, texts, tools = inside(view, profile(api, model))
+        return head, sum(self.text(part.text) + self.per_message for part in texts) + (
+            self.tools(tools) if tools else 0
+        )
 
     def result(self, text: str) -> int:
         """Count a tool result that is nothing but a text."""

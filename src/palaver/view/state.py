@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from palaver.log import (
     Compaction,
     ContextEdit,
     Derived,
+    Entry,
     Handle,
     Header,
     Instructions,
@@ -35,7 +36,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.view.blocks import NO_CHANGES, QUARANTINE, Block, BlockChange, Reason, from_edit, shown_blocks
 from palaver.view.exchange import Exchange, Reading, blocks_of, read
 from palaver.view.pairing import Pairing
-from palaver.view.view import Columns, Omission, View
+from palaver.view.view import Columns, EarlierSettings, Omission, View
 
 
 @dataclass(slots=True)
@@ -146,6 +147,7 @@ class State:
         pairing: The exchanges, without marks.
         leading: The system messages before the conversation.
         in_force: The newest instructions, toolset and model change.
+        changes: The instructions and toolsets that came after the conversation or its checkpoint began, each with what was in force before it.
         marks: Edits, pins and quarantines of entries and blocks.
         omissions: What the checkpoint left out.
         policies: The policies that decided, in order.
@@ -160,6 +162,7 @@ class State:
     pairing: Pairing = field(init=False)
     leading: list[Handle] = field(default_factory=list)
     in_force: dict[str, Handle] = field(default_factory=dict)
+    changes: list[tuple[Handle, tuple[Handle, ...]]] = field(default_factory=list)
     marks: BlockMarks = field(default_factory=BlockMarks)
     omissions: list[Omission] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
@@ -173,6 +176,7 @@ class State:
     _tools: tuple[ToolSpec, ...] = ()
     _provided: Mapping[str, Any] = EMPTY
     _model: str = ""
+    _earlier: tuple[EarlierSettings, ...] = ()
     _columns: Columns = field(init=False)
     reader: Reader | None = None
 
@@ -194,6 +198,7 @@ class State:
                 self.pairing.derived(piece)
             else:
                 self.take_span(Span(piece.dialog, piece.start, piece.stop), edited=True)
+        self.changes.clear()  # a checkpoint begins with what is in force: the conversation before it is sent anew in any case
         if checkpoint.closed:  # the newest response is not in the view: a late result must not go to an older one
             self.pairing.finish(live=False)
             self.pairing.response = None
@@ -264,6 +269,8 @@ class State:
         older = self.in_force.get(kind)
         if older is not None:
             self.pairing.omissions.append(_superseded(older))
+        if kind != "model_change" and self.pairing.exchanges:
+            self.changes.append((place, tuple(self.in_force.values())))
         self.in_force[kind] = place
 
     def _edit(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
@@ -306,6 +313,7 @@ class State:
             leading=len(leading),
             response=None if response is None else response.first,
             policies=tuple(self.policies),
+            earlier=self._shown_earlier(),
             shared=self.node.ranges,
             reader=self.reader,
             grown=None if self._hidden else (self._columns, self._settled),
@@ -354,26 +362,49 @@ class State:
     def _read_settings(self) -> None:
         """Read instructions, tools and model again when other entries decide them."""
         decisive = (*self.in_force.values(), *self.damaged)
-        places = (*decisive, *self.leading)
+        older = (place for _, before in self.changes for place in before)
+        places = (*decisive, *self.leading, *older)
         if self._settings == places:
             return  # their bodies are the same, and the system blocks keep their identity
-        entries = self.read(places)
+        entries = self.read(dict.fromkeys(places))
+        self._replaced, self._system, self._tools = self._in_force_of(decisive, entries)
         said = [entries[place] for place in self.in_force.values()]
-        sections = [(place, entry) for place, entry in entries.items() if isinstance(entry, Instructions)]
-        lines = [place for place in decisive if isinstance(entries[place], MessageEntry)]
+        toolset = next((entry for entry in said if isinstance(entry, Toolset)), None)
+        self._provided = (toolset.provided or EMPTY) if toolset else EMPTY
+        self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
+        self._earlier = tuple(
+            EarlierSettings(until=place, system=system, tools=tools)
+            for place, before in self.changes
+            for _, system, tools in (self._in_force_of((*before, *self.damaged), entries),)
+        )
+        self._settings = places
+
+    def _in_force_of(
+        self, decisive: Sequence[Handle], entries: Mapping[Handle, Entry]
+    ) -> tuple[tuple[Handle, ...], tuple[Block, ...], tuple[ToolSpec, ...]]:
+        """Return the system messages that some settings replace, their instructions, and their tools."""
+        said = [(place, entries[place]) for place in decisive]
+        sections = [(place, entry) for place, entry in said if isinstance(entry, Instructions)]
+        lines = [(place, entry) for place, entry in said if isinstance(entry, MessageEntry)]
         replaced = {place.handle for _, entry in sections for place in entry.replaces}
-        self._replaced = tuple(place for place in self.leading if place in replaced)
         leading = [place for place in self.leading if place not in replaced]
-        self._system = (
+        system = (
             *(block for each in sections for block in _sections(*each, behind=False)),
             *(block for place in leading for block in blocks_of(place, entries[place])),
             *(block for each in sections for block in _sections(*each, behind=True)),
-            *(block for place in lines for block in blocks_of(place, entries[place])),
+            *(block for place, entry in lines for block in blocks_of(place, entry)),
         )
-        toolset = next((entry for entry in said if isinstance(entry, Toolset)), None)
-        self._tools, self._provided = (toolset.tools, toolset.provided or EMPTY) if toolset else ((), EMPTY)
-        self._model = next((entry.model for entry in said if isinstance(entry, ModelChange)), "")
-        self._settings = places
+        tools = next((entry.tools for _, entry in said if isinstance(entry, Toolset)), ())
+        return tuple(place for place in self.leading if place in replaced), system, tools
+
+    def _shown_earlier(self) -> tuple[EarlierSettings, ...]:
+        """Return what was in force before, as the marks show it."""
+        changes = self.marks.changes(self._settings or ()) if self._earlier else NO_CHANGES
+        return (
+            tuple(replace(each, system=shown_blocks(each.system, changes)) for each in self._earlier)
+            if changes
+            else self._earlier
+        )
 
 
 _MODEL = frozenset({Role.ASSISTANT.value, Role.TOOL_CALL.value})

@@ -76,6 +76,21 @@ class Omission:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierSettings:
+    """Instructions and tools that were in force earlier in a conversation.
+
+    Attributes:
+        until: The entry that replaced them.
+        system: The blocks of the instructions.
+        tools: The tools.
+    """
+
+    until: Handle
+    system: tuple[Block, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+
+
 @dataclass(slots=True)
 class Columns:
     """What policies ask of every exchange of a view, without visiting each again.
@@ -164,6 +179,7 @@ class View:
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
         compact_at: From how many tokens the provider is asked to compact the conversation by itself; 0 for never.
+        earlier: What was in force before `system` and `tools` since the conversation or its newest checkpoint began, oldest first.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.
         grown: The columns of the views before, which know some of the first exchanges, and how many of these no later view changes.
@@ -182,6 +198,7 @@ class View:
     response: Handle | None = None
     policies: tuple[str, ...] = ()
     compact_at: int = 0
+    earlier: tuple[EarlierSettings, ...] = ()
     shared: tuple[Span, ...] = field(default=(), compare=False, repr=False)
     reader: Reader | None = field(default=None, compare=False, repr=False)
     grown: InitVar[tuple[Columns, int] | None] = None

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,6 +20,8 @@ from palaver.errors import InvalidInput
 from palaver.log import BoundTo, Handle
 from palaver.messages import FrozenDict, canonical_json, freeze
 from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
+from palaver.plurals import counted
+from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Exchange, View
 from palaver.wire.binding import (
     ChainLink,
@@ -32,7 +36,7 @@ from palaver.wire.binding import (
     thoughts,
 )
 from palaver.wire.gather import gather
-from palaver.wire.head import Outline, outline, provided, without_cached
+from palaver.wire.head import Outline, declared, outline, provided, without_cached
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, opened, paired
 from palaver.wire.reasoning import with_reasoning
@@ -53,6 +57,7 @@ from palaver.wire.script import (
 )
 from palaver.wire.served import carried, links, repeated, settled, with_own_blocks, without
 from palaver.wire.table import Body, Profile, Provided
+from palaver.wire.updates import Settings, settings, updates
 
 _BESIDE = 1024
 """Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
@@ -78,8 +83,9 @@ def compile(  # noqa: A001 - the word for it
     api = profile.api
     _refuse_owned(call, api.owned)
     notes = ChangeNotes()
-    names = Names(view.tools, profile, notes)
-    theirs = provided(call, profile, view.tools, frozenset(names.ours), notes)
+    known = settings(view, view.exchanges, profile)
+    names = Names(known.offered, profile, notes)
+    theirs = provided(call, profile, known.offered, frozenset(names.ours), notes)
     exchanges = _Exchanges(profile, call.model, names, _tools(names, theirs, call), call.thinks)
     label = (profile, call.model, tuple(names.ours.items()), exchanges.tools, exchanges.thinks)
     compiled = exchanges.compiled(view, memo.known(label) if memo else {})
@@ -87,12 +93,16 @@ def compile(  # noqa: A001 - the word for it
         memo.keep(label, compiled)
     compiled = settled(compiled, api.blocks, notes, exchanges.less, then=bool((call.then or "").strip()))
     compiled, again = repeated(compiled, profile, notes)
-    plan = outline(view, profile, call, names, theirs, compiled, again, notes)
+    known = settings(view, [piece.exchange for piece in compiled], profile)
+    plan = outline(known, view, profile, call, names, theirs, compiled, again, notes)
     for exchange in compiled:
         notes.extend(exchange.changes)
     head = without_cached(api.head(plan), profile, notes)
     sent = list(_sent(compiled, exchanges, head, media, notes))
+    for since, what, at in known.anew:
+        notes.add(since, what, How.CHANGED, _anew(head, sent[:at], profile))
     before, after = _around(sent, plan, exchanges)
+    sent, after = _updated(sent, after, known, exchanges, plan)
     sent, bound, anew = _bound(sent, (before, after), head, exchanges, notes)
     said = _Growing(api.neighbours)
     ends = [said.follow(piece, plan) for piece in (before, *sent, after)][1:-1]
@@ -327,6 +337,37 @@ def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> t
     opening = next((_opening(piece) for piece in sent if piece.script), "user" if following else "")
     leading = list(_leading(opening, outline))
     return _written(None, leading, exchanges, outline.notes), _written(None, following, exchanges, outline.notes)
+
+
+def _updated(
+    sent: Sequence[_Sent], after: _Sent, known: Settings, exchanges: _Exchanges, outline: Outline
+) -> tuple[list[_Sent], _Sent]:
+    """Return the exchanges with the changes of instructions and tools between them, and what must come after them."""
+    if len(known.stages) == 1:
+        return list(sent), after
+    profile, notes = outline.profile, outline.notes
+    scripts = [piece.script for piece in (*sent, *([after] if after.script else []))]
+    roles = [(script[0].role, script[-1].role) if script else ("", "") for script in scripts]
+    declare = partial(
+        declared, profile=profile, call=outline.call, names=exchanges.names, theirs=outline.provided, notes=notes
+    )
+    said = updates(known, roles, exchanges.names, declare, profile, notes)
+    out: list[_Sent] = []
+    for at, piece in enumerate((*sent, None)):
+        if at in said:
+            out.append(_written(None, [said[at]], exchanges, notes))
+        out += [piece] if piece is not None else []
+    last = said.get(len(sent) + 1) if after.script else None
+    return out, _written(None, [*after.script, last], exchanges, notes) if last else after
+
+
+def _anew(head: Body, before: Sequence[_Sent], profile: Profile) -> str:
+    """Return what it costs that instructions or tools changed at the top."""
+    size = len(canonical_json(freeze(head, "body"))) + sum(len(data) for piece in before for data in piece.data)
+    tokens = ceil(size / BYTES_PER_TOKEN)
+    lost = sum(1 for piece in before if next(thoughts(piece.script), None)) if profile.reasoning.bound else 0
+    leaves = f", and the thinking of {counted(lost, 'answer')} leaves" if lost else ""
+    return f"changed at the top: about {tokens:,} tokens must be cached again{leaves}"
 
 
 def _opening(piece: _Sent) -> str:

@@ -8,6 +8,7 @@ has options in the provider's own words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -21,33 +22,9 @@ from palaver.wire.gather import instructions
 from palaver.wire.pairing import Names, native
 from palaver.wire.request import Call, Compiled
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
-from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, How, TextPart, answer_as
+from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, Declared, How, TextPart, answer_as
 from palaver.wire.table import Body, Profile, Provided
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect.
-
-    Attributes:
-        name: The name on the wire.
-        description: What it is for.
-        schema: The schema of its arguments, in the provider's dialect.
-        strict: Whether arguments are held to the schema.
-        deferred: Whether the model finds it with a search.
-        callers: Who may call it, where code can: `model` and `code`; else empty.
-        format: The form of its free text, where the provider has tools of free text; else None.
-        native: The declaration of the provider's own tool whose calls it runs; None for a function.
-    """
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-    strict: bool = False
-    deferred: bool = False
-    callers: tuple[str, ...] = ()
-    format: str | Mapping[str, str] | None = None
-    native: Mapping[str, Any] | None = None
+from palaver.wire.updates import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +42,8 @@ class Outline:
         notes: The changes so far.
         carried: The newest fields of an answer that the next request repeats, such as the container in which code waits.
         compact_at: From how many tokens the provider is asked to compact the conversation; 0 for never.
+        more: The tools that are declared inside the conversation.
+        withdrawn: The names on the wire of the tools that are declared and no longer offered.
     """
 
     profile: Profile
@@ -77,6 +56,8 @@ class Outline:
     notes: ChangeNotes
     carried: Mapping[str, Any]
     compact_at: int = 0
+    more: Sequence[Declared] = ()
+    withdrawn: frozenset[str] = frozenset()
 
 
 def with_parameters(body: Body, call: Call) -> Body:
@@ -121,13 +102,13 @@ _CHOICES = frozenset({"auto", "none", "required"})
 # --- tools ------------------------------------------------------------------------------------------------------------
 
 
-def _declared(
-    view: View, profile: Profile, call: Call, names: Names, theirs: Provided, notes: ChangeNotes
+def declared(
+    given: Sequence[ToolSpec], profile: Profile, call: Call, names: Names, theirs: Provided, notes: ChangeNotes
 ) -> Iterator[Declared]:
     """Return the tools as they are declared: each once, in the provider's dialect, as many as it accepts."""
-    tools = list({tool.name: tool for tool in reversed(view.tools)}.values())[::-1]
+    tools = list({tool.name: tool for tool in reversed(given)}.values())[::-1]
     most = len(tools) if profile.tools.most is None else profile.tools.most
-    for _ in range(len(view.tools) - len(tools)):
+    for _ in range(len(given) - len(tools)):
         notes.add(None, "tool", How.DROPPED, "declared twice: the first declaration stands")
     for tool in tools[most:]:
         notes.add(None, "tool", How.DROPPED, f"{tool.name!r} is one more than the {most} that the provider takes")
@@ -162,6 +143,7 @@ def _today(tool: ToolSpec, declared: Declared, profile: Profile, theirs: Provide
 
 
 def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
+    known: Settings,
     view: View,
     profile: Profile,
     call: Call,
@@ -172,17 +154,22 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     notes: ChangeNotes,
 ) -> Outline:
     """Decide everything but the conversation."""
-    system = instructions(view, profile, notes)
-    tools = tuple(_declared(view, profile, call, names, theirs, notes))
+    system = instructions(known.head, profile, notes)
+    tools = tuple(declared(known.head.tools, profile, call, names, theirs, notes))
     if profile.tools.needed and not tools and any(exchange.calls for exchange in compiled):
         notes.add(None, "tool", How.ADDED, "the history has calls, and the provider wants a tool declared for them")
         tools = (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
     last = next((exchange.script[-1].role for exchange in reversed(compiled) if exchange.script), "")
     prefill = profile.turns.assistant_last and last == "assistant" and not (call.then or "").strip()
     wanted, request = structure(call, profile, tools=bool(tools or theirs.tools), prefill=prefill, notes=notes)
-    choice = _choice(view, tools, call, names, notes)
+    here, now = ({tool.name for tool in said} for said in (known.head.tools, view.tools))
+    later = [tool for tool in known.offered if tool.name not in here]
+    more = tuple(declared(later, profile, call, names, theirs, ChangeNotes()))
+    withdrawn = frozenset(names.wire(tool.name) for tool in known.offered if tool.name not in now)
+    choice = _choice(view, {tool.name for tool in (*tools, *more)}, call, names, notes)
     at = _compact_at(view.compact_at, profile, notes)
-    return Outline(profile, call, (*system, *request), tools, theirs, wanted, choice, notes, carried, at)
+    said = (*system, *request)
+    return Outline(profile, call, said, tools, theirs, wanted, choice, notes, carried, at, more, withdrawn)
 
 
 def _compact_at(wanted: int, profile: Profile, notes: ChangeNotes) -> int:
@@ -203,7 +190,7 @@ def _compact_at(wanted: int, profile: Profile, notes: ChangeNotes) -> int:
     return max(wanted, profile.compacts_from)
 
 
-def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: ChangeNotes) -> str:
+def _choice(view: View, tools: AbstractSet[str], call: Call, names: Names, notes: ChangeNotes) -> str:
     """Return the choice between tools as it is sent: `none` where the tools of the history are no longer declared, nothing where there are none."""
     wanted = call.tool_choice
     if tools and not view.tools:
@@ -212,7 +199,7 @@ def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, not
         return ""
     known = {tool.name for tool in view.tools}
     choice = wanted if wanted in _CHOICES and tools else names.wire(wanted) if wanted in known else ""
-    if choice not in _CHOICES | {tool.name for tool in tools}:
+    if choice not in _CHOICES | tools:
         notes.add(None, "parameter", How.DROPPED, f"tool_choice {wanted!r}: no such tool is declared")
         return ""
     return choice

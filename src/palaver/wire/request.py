@@ -24,7 +24,7 @@ from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, ResultPart, Speech, ThinkingPart
 from palaver.wire.table import Profile
 
-COMPILER = 9
+COMPILER = 10
 """The version of the compiler. It is raised whenever the same view and call compile to other bytes, so that a recorded call can say why it
 is not reproduced."""
 

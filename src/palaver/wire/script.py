@@ -7,14 +7,14 @@ writes the last one. A script has only what may be sent: no metadata, no times, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from palaver.log import Handle
-from palaver.messages import Media, Role, ThinkingContent
+from palaver.messages import Media, Role, ThinkingContent, canonical_json
 
 SpeechRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
 
@@ -147,7 +147,47 @@ class ProviderPart:
     origin: Handle | None = None
 
 
-Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart | ProviderPart
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A tool as it is declared: its name on the wire, and its schema in the provider's dialect.
+
+    Attributes:
+        name: The name on the wire.
+        description: What it is for.
+        schema: The schema of its arguments, in the provider's dialect.
+        strict: Whether arguments are held to the schema.
+        deferred: Whether the model finds it with a search.
+        callers: Who may call it, where code can: `model` and `code`; else empty.
+        format: The form of its free text, where the provider has tools of free text; else None.
+        native: The declaration of the provider's own tool whose calls it runs; None for a function.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(hash=False)
+    strict: bool = False
+    deferred: bool = False
+    callers: tuple[str, ...] = ()
+    format: str | Mapping[str, str] | None = field(default=None, hash=False)
+    native: Mapping[str, Any] | None = field(default=None, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChangePart:
+    """A tool that is offered from here on, or no longer.
+
+    Attributes:
+        name: Its name on the wire.
+        declared: Its declaration; None where it is withdrawn.
+        origin: None: no block shows it.
+    """
+
+    name: str
+    declared: Declared | None = None
+    origin: Handle | None = None
+
+
+Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart | ProviderPart | ToolChangePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +329,32 @@ BEGINS_WITH_ASSISTANT = "The conversation begins with the assistant's words."
 
 FAILED_SILENTLY = "The tool failed and said nothing."
 """The result of a call that failed without a word: providers refuse an empty failure."""
+
+REPLACED = "The instructions that follow replace all earlier instructions."
+"""Stands before instructions inside a conversation that replace those before them."""
+
+NO_INSTRUCTIONS = "The earlier instructions no longer apply."
+"""Said inside a conversation where no instructions are in force any more."""
+
+_QUOTED = 60
+"""Characters by which a part of the instructions is named."""
+
+
+def amended(gone: Sequence[str], known: Sequence[str], *, replaced: bool) -> str:
+    """Return the text that says which parts of the instructions no longer apply; an empty one where their beginnings do not tell them apart.
+
+    Args:
+        gone: The parts.
+        known: All parts.
+        replaced: Whether others follow that replace them.
+    """
+    names = [text[:_QUOTED] for text in gone]
+    if any(sum(text.startswith(name) for text in known) != 1 for name in names):
+        return ""
+    listed = "\n".join(canonical_json(name).decode() for name in names)
+    ends = "What follows here replaces them." if replaced else "The others do."
+    return f"The parts of the instructions that begin with these words no longer apply:\n{listed}\n{ends}"
+
 
 NO_TOOL = "not_available"
 """The tool that is declared where a provider wants one for the calls of the history and the view declares none."""

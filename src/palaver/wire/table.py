@@ -27,6 +27,7 @@ class Turns:
         name: The pattern of a participant's whole name; None where messages have no names.
         system: Where instructions go: a ``message`` or a ``field`` of the body.
         system_inside: Whether a system message may also come among the turns, after a user turn.
+        updates: Whether changed instructions are appended to the conversation, so that what was sent stays as it is.
         first: The role of the first message; empty for any.
         alternate: Whether two neighbours may not have the same role.
         assistant_last: Whether a request may end on the assistant's words (a prefill). Where it may not, a session that
@@ -38,6 +39,7 @@ class Turns:
     name: re.Pattern[str] | None = None
     system: Literal["message", "field"]
     system_inside: bool = False
+    updates: bool = False
     first: str = ""
     alternate: bool = False
     assistant_last: bool = True
@@ -84,6 +86,8 @@ class Tools:
         code: The provider's own tool whose code calls the caller's tools; empty where no code can.
         text: Whether a tool may take free text.
         native: The provider's own tools whose calls the caller runs, each with the name under which they come.
+        updates: Whether changed tools are appended to the conversation: ``any`` change, or only what is ``added`` while the choice of tools leaves out
+            what is withdrawn. Empty where the list of tools changes.
     """
 
     name: re.Pattern[str]
@@ -97,6 +101,7 @@ class Tools:
     code: str = ""
     text: bool = False
     native: Mapping[str, str] = field(default_factory=dict, hash=False)
+    updates: Literal["", "any", "added"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from palaver.wire.script import (
     ChangeNotes,
     MediaPart,
     Part,
+    ProviderPart,
     ResultPart,
     Speech,
     Taken,
@@ -141,9 +142,7 @@ def _part(part: Part, notes: ChangeNotes) -> Iterator[_Body]:
             yield {**call, "thoughtSignature": sealed} if sealed else call
         case ThinkingPart():
             yield from _thinking(part, notes)
-        case ResultPart():
-            return
-        case _:
+        case ProviderPart():
             notes.add(part.origin, "block", How.DROPPED, f"{part.kind}: pi has no place for it")
 
 

@@ -133,7 +133,9 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
     row = MODELS.row(model, columns)
     return replace(
         PROFILE,
-        turns=replace(PROFILE.turns, assistant_last=row.prefill, system_inside=row.system_inside),
+        turns=replace(
+            PROFILE.turns, assistant_last=row.prefill, system_inside=row.system_inside, updates=row.system_inside
+        ),
         answers=replace(PROFILE.answers, native=row.schema),
         tools=replace(
             PROFILE.tools,

@@ -8,9 +8,21 @@ from itertools import islice
 from typing import Any
 
 from palaver.log import Handle
-from palaver.wire.head import Declared, Outline, sampled, together, with_parameters
+from palaver.wire.head import Outline, sampled, together, with_parameters
 from palaver.wire.request import Call
-from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import (
+    CallPart,
+    ChangeNotes,
+    Declared,
+    How,
+    MediaPart,
+    Part,
+    ResultPart,
+    Speech,
+    TextPart,
+    ThinkingPart,
+    ToolChangePart,
+)
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"model", "messages", "system", "tools"})
@@ -207,7 +219,7 @@ def _has_result(message: Mapping[str, Any]) -> bool:
 
 def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as one message."""
-    role = "assistant" if speech.role == "assistant" else "user"
+    role = speech.role if speech.role in {"assistant", "system"} else "user"
     parts = speech.parts
     if role == "assistant" and profile.turns.assistant_last:
         parts = (*parts[:-1], _ended(parts[-1], notes))
@@ -237,6 +249,8 @@ def _block(part: Part) -> Body:
         said = part.content
         whole = {"type": "thinking", "thinking": said.content, "signature": said.signature}
         return {"type": "redacted_thinking", "data": said.redacted} if said.redacted else whole
+    if isinstance(part, ToolChangePart):
+        return _changed_tool(part)
     if isinstance(part, CallPart):
         own = {name: value for name, value in part.carried.items() if name in _OF_CALLS and value is not None}
         name, args = part.name, part.args
@@ -244,6 +258,12 @@ def _block(part: Part) -> Body:
             name, args = str(args["action"]), {key: said for key, said in args.items() if key != "action"}
         return {"type": "tool_use", "id": part.id, "name": name, "input": args, **own}
     return _result(part) if isinstance(part, ResultPart) else {"type": part.kind, **part.fields}
+
+
+def _changed_tool(part: ToolChangePart) -> Body:
+    if part.declared is None:
+        return {"type": "tool_removal", "tool": {"type": "tool_reference", "name": part.name}}
+    return {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": _tool(part.declared, "")}}
 
 
 def _cited(part: TextPart) -> Body:

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.wire.head import Declared, Outline, sampled, together, with_parameters
+from palaver.wire.head import Outline, sampled, together, with_parameters
 from palaver.wire.reasoning import signature, thought_signature
-from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import (
+    CallPart,
+    ChangeNotes,
+    Declared,
+    How,
+    MediaPart,
+    Part,
+    ProviderPart,
+    ResultPart,
+    Speech,
+    TextPart,
+    ThinkingPart,
+)
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
@@ -117,7 +129,9 @@ def _part(part: Part) -> Body:
     if isinstance(part, CallPart):
         named = {"functionCall": {"id": part.id, "name": part.name, "args": part.args}}
         return named | _signed(signature(part.artefact))
-    return _result(part) if isinstance(part, ResultPart) else dict(part.fields)
+    if isinstance(part, ResultPart):
+        return _result(part)
+    return dict(part.fields) if isinstance(part, ProviderPart) else {}
 
 
 def _media(part: MediaPart) -> Body:

@@ -12,11 +12,12 @@ from typing import Any
 
 from palaver.messages import thaw
 from palaver.providers.gemini.write import tuned
-from palaver.wire.head import Declared, Outline, with_parameters
+from palaver.wire.head import Outline, with_parameters
 from palaver.wire.reasoning import thought_step
 from palaver.wire.script import (
     CallPart,
     ChangeNotes,
+    Declared,
     MediaPart,
     Part,
     ProviderPart,

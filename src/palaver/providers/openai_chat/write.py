@@ -7,9 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.messages import thaw
-from palaver.wire.head import Declared, Outline, Structure, sampled, with_parameters
+from palaver.wire.head import Outline, Structure, sampled, with_parameters
 from palaver.wire.reasoning import signature
-from palaver.wire.script import CallPart, ChangeNotes, How, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.script import (
+    CallPart,
+    ChangeNotes,
+    Declared,
+    How,
+    MediaPart,
+    Part,
+    ResultPart,
+    Speech,
+    TextPart,
+    ThinkingPart,
+)
 from palaver.wire.table import Body, Profile, Provided
 
 OWNED = frozenset({"model", "messages", "tools"})

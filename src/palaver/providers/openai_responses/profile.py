@@ -66,6 +66,7 @@ PROFILE = Profile(
     turns=Turns(
         system="field",
         system_inside=True,
+        updates=True,
         text_characters=TEXT,
     ),
     calls=Calls(

@@ -11,11 +11,12 @@ from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
 from palaver.providers.openai_responses.items import called, output, own_item
-from palaver.wire.head import Declared, Outline, sampled, with_parameters
+from palaver.wire.head import Outline, sampled, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
     CallPart,
     ChangeNotes,
+    Declared,
     How,
     MediaPart,
     Part,
@@ -24,6 +25,7 @@ from palaver.wire.script import (
     Speech,
     TextPart,
     ThinkingPart,
+    ToolChangePart,
 )
 from palaver.wire.table import Body, Profile, Provided
 
@@ -44,8 +46,8 @@ def head(outline: Outline) -> Body:
         out["instructions"] = joined(outline.system)
     if outline.tools or outline.provided.tools:
         out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
-    if outline.choice:
-        out["tool_choice"] = outline.choice if outline.choice in CHOICES else _chosen(outline)
+    if outline.choice or outline.withdrawn:
+        out["tool_choice"] = _choice(outline)
     if outline.structure is not None:
         out["text"] = {"format": {"type": "json_schema", **response_format(outline.structure)}}
     if call.max_tokens is not None:
@@ -86,9 +88,20 @@ def _limit(wanted: int, notes: ChangeNotes) -> int:
     return max(wanted, LEAST_TOKENS)
 
 
-def _chosen(outline: Outline) -> Body:
-    """Return the choice of one tool, by its name or, for one of the provider's own, by its type."""
-    tool = next(tool for tool in outline.tools if tool.name == outline.choice)
+def _choice(outline: Outline) -> str | Body:
+    """Return the choice of tools. It leaves out those that are declared and no longer offered, so that the list of tools stays as it is."""
+    choice, listed = outline.choice or "auto", (*outline.tools, *outline.more)
+    if choice not in CHOICES:
+        return next(_named(tool) for tool in listed if tool.name == choice)
+    if not outline.withdrawn or choice == "none":
+        return choice
+    own = ({name: tool[name] for name in ("type", "server_label") if name in tool} for tool in outline.provided.tools)
+    allowed = [*(_named(tool) for tool in listed if tool.name not in outline.withdrawn), *own]
+    return {"type": "allowed_tools", "mode": choice, "tools": allowed}
+
+
+def _named(tool: Declared) -> Body:
+    """Return a tool as a choice names it: by its name or, for one of the provider's own, by its type."""
     if tool.native is not None:
         return {"type": tool.native["type"]}
     return {"type": "function" if tool.format is None else "custom", "name": tool.name}
@@ -116,8 +129,7 @@ def _tool(tool: Declared) -> Body:
 def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Body]:
     """Write a speech as items. An assistant's words are an item each, in their order: reasoning belongs to the item after it."""
     if speech.role in {"system", "user"}:
-        first = speech.role == "system" and profile.turns.system == "message"
-        yield {"type": "message", "role": "developer" if first else speech.role, "content": _content(speech.parts)}
+        yield from _said(speech, profile)
         return
     before: Part | None = None
     for part in speech.parts:
@@ -135,6 +147,16 @@ def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Bo
             texts = all(isinstance(inner, TextPart) for inner in part.body)
             yield output(part, part.text if texts else _content(part.body))
         before = part
+
+
+def _said(speech: Speech, profile: Profile) -> Iterator[Body]:
+    """Write words of the user or the system, and tools that are offered from there on."""
+    more = [_tool(part.declared) for part in speech.parts if isinstance(part, ToolChangePart) and part.declared]
+    if more:
+        yield {"type": "additional_tools", "role": "developer", "tools": more}
+    if not all(isinstance(part, ToolChangePart) for part in speech.parts):
+        first = speech.role == "system" and profile.turns.system == "message"
+        yield {"type": "message", "role": "developer" if first else speech.role, "content": _content(speech.parts)}
 
 
 def _content(parts: Sequence[Part]) -> list[Body]:

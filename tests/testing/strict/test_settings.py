@@ -1,0 +1,310 @@
+"""Instructions and tools that change while a conversation runs, against the stand-ins through the vendors' clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import pytest
+
+from palaver import Session
+from palaver.context.meter import Meter
+from palaver.errors import InvalidRequest
+from palaver.log import Instructions, Section, Toolset, ToolSpec
+from palaver.messages import ToolMessage, ToolResultContent
+from palaver.providers import Provider, collect, connect_model, profile
+from palaver.session import Dialog
+from palaver.testing import strict
+from palaver.tokens import counter
+from palaver.wire import Call, Request, broken_at, compile  # noqa: A004 - the word for it
+
+SCHEMA = {"type": "object", "properties": {}}
+BASH = ToolSpec(name="bash", description="Run a command.", parameters=SCHEMA)
+READ = ToolSpec(name="read", description="Read a file.", parameters=SCHEMA)
+THOUGHT = {"type": "thinking", "thinking": "hm"}
+REASONING = {"type": "reasoning"}
+
+TAKES = (
+    "claude-fable-5-2",
+    "claude-opus-5-5",
+    "claude-sonnet-5-5",
+    "claude-haiku-5-5",
+    "claude-opus-5",
+    "claude-opus-4-8",
+)
+"""Models that take instructions among the messages."""
+
+
+@pytest.fixture
+def responses() -> Iterator[strict.StrictServer]:
+    """Return a running stand-in of the Responses API."""
+    with strict.openai_responses() as server:
+        yield server
+
+
+def instructed(*texts: str) -> Instructions:
+    """Return instructions with a section for each text."""
+    return Instructions(sections=tuple(Section(name=f"part {number}", text=text) for number, text in enumerate(texts)))
+
+
+def begun(*tools: ToolSpec) -> Dialog:
+    """Return a dialog with instructions and tools."""
+    dialog = Session.create().root
+    dialog.record(instructed("Be brief."), Toolset(tools=tools))
+    return dialog
+
+
+def adapter(kind: str, server: strict.StrictServer) -> Provider:
+    """Return the adapter over the vendor's client for a stand-in."""
+    return connect_model(f"{kind}/any", base_url=server.url, api_key="key")[0]
+
+
+def ask(dialog: Dialog, provider: Provider, model: str, said: str = "", **fields: Any) -> Request:  # noqa: ANN401
+    """Say something, ask a model through the vendor's client, and append its answer."""
+    if said:
+        dialog.put_text(said)
+    request = dialog.request(provider.profile_for(model), model, **fields)
+
+    async def asked() -> None:
+        async with aclosing(provider.stream(request)) as events:
+            dialog.append(await collect(events))
+        await provider.aclose()
+
+    anyio.run(asked)
+    return request
+
+
+def notes(request: Request, *about: str) -> list[str]:
+    """Return what the report says about these."""
+    return [change.why for change in request.report if change.what in about]
+
+
+def of_role(request: Request, role: str) -> list[Any]:
+    """Return the contents of the messages of a role."""
+    field = request.profile.conversation
+    return [item["content"] for item in request.body[field] if item.get("role") == role]
+
+
+# --- instructions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", TAKES)
+def test_new_instructions_keep_thinking(claude: strict.StrictServer, model: str) -> None:
+    """Row 1: changed instructions are a system message after the user's words; what was sent before and all thinking stay."""
+    thinking = {} if model != "claude-opus-4-8" else {"parameters": {"thinking": {"type": "adaptive"}}}
+    claude.answers(*[(THOUGHT, "Done.")] * 4)
+    dialog = begun(BASH)
+    first = ask(dialog, adapter("anthropic", claude), model, "One.", **thinking)
+    dialog.record(instructed("Be brief.", "Answer in French."))
+    second = ask(dialog, adapter("anthropic", claude), model, "Two.", **thinking)
+    dialog.record(instructed("Answer in Latin."))
+    third = ask(dialog, adapter("anthropic", claude), model, "Three.", **thinking)
+    fourth = ask(dialog, adapter("anthropic", claude), model, "Four.", **thinking)
+    assert [broken_at(*pair) for pair in ((first, second), (second, third), (third, fourth))] == [None] * 3
+    added, replaced = of_role(fourth, "system")
+    assert [block["text"] for block in added] == ["Answer in French."]
+    assert [block["text"] for block in replaced] == [
+        "The instructions that follow replace all earlier instructions.",
+        "Answer in Latin.",
+    ]
+    assert len([why for why in notes(fourth, "instructions") if "inside" in why]) == 2
+    assert str(fourth.data).count('"signature"') == 3
+    assert not claude.refused
+    assert not claude.dropped
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-sonnet-4-5"])
+def test_older_models_get_new_instructions_at_the_top(claude: strict.StrictServer, model: str) -> None:
+    """A model that takes no system messages has the newest instructions in the field; the report says what that costs, once."""
+    claude.answers(*[(THOUGHT, "Done.")] * 4)
+    dialog = begun(BASH)
+    ask(dialog, adapter("anthropic", claude), model, "One.")
+    dialog.record(instructed("Answer in French."))
+    second = ask(dialog, adapter("anthropic", claude), model, "Two.")
+    third = ask(dialog, adapter("anthropic", claude), model, "Three.")
+    assert [block["text"] for block in second.body["system"]] == ["Answer in French."]
+    assert ["cached again" in why for why in notes(second, "instructions")] == [True]
+    assert notes(third, "instructions") == []
+    assert not claude.refused
+
+
+@pytest.mark.parametrize("model", ["gpt-6.2-sol", "gpt-6.1-sol", "gpt-5.6-sol", "gpt-5"])
+def test_new_instructions_keep_reasoning(responses: strict.StrictServer, model: str) -> None:
+    """Row 41: changed instructions are an item where they came; what was sent before and all reasoning stay."""
+    responses.answers(*[(REASONING, "Done.")] * 4)
+    dialog = begun(BASH)
+    include = {"parameters": {"include": ["reasoning.encrypted_content"]}}
+    first = ask(dialog, adapter("openai-responses", responses), model, "One.", **include)
+    dialog.record(instructed("Answer in French."))
+    second = ask(dialog, adapter("openai-responses", responses), model, "Two.", **include)
+    third = ask(dialog, adapter("openai-responses", responses), model, "Three.", **include)
+    assert [broken_at(first, second), broken_at(second, third)] == [None, None]
+    newest = of_role(third, "developer" if model.startswith("gpt-6.2") else "system")[-1]
+    assert [part["text"] for part in newest] == [
+        "The instructions that follow replace all earlier instructions.",
+        "Answer in French.",
+    ]
+    assert [item["type"] for item in third.body["input"]].count("reasoning") == 2
+    assert not responses.refused
+    assert not responses.dropped
+
+
+def test_changes_wait_for_words_of_the_user(claude: strict.StrictServer) -> None:
+    """Row 40: a change goes after results and after the user's words, never after the assistant's: there it waits, with a note."""
+    claude.answers(
+        (THOUGHT, {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {}}), *[(THOUGHT, "Done.")] * 2
+    )
+    model = "claude-fable-5-2"
+    dialog = begun(BASH)
+    first = ask(dialog, adapter("anthropic", claude), model, "One.")
+    dialog.append(ToolMessage.from_result(ToolResultContent(id="toolu_1", name="bash", content="done")))
+    dialog.record(instructed("Answer in French."))
+    second = ask(dialog, adapter("anthropic", claude), model)
+    dialog.record(instructed("Answer in Latin."))
+    waiting = dialog.request("anthropic", model, then="And now?")
+    third = ask(dialog, adapter("anthropic", claude), model, "Two.")
+    assert [broken_at(first, second), broken_at(second, third)] == [None, None]
+    assert [message["role"] for message in third.body["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+        "system",
+        "assistant",
+        "user",
+        "system",
+    ]
+    assert waiting.body["messages"] == third.body["messages"][:-2] + waiting.body["messages"][-2:]
+    with pytest.raises(InvalidRequest):
+        dialog.request("anthropic", model)
+    history = compile(dialog.view(), profile("anthropic", model), Call(model=model), lambda _: b"")
+    assert not notes(history, "instructions")[-1].startswith("not sent")
+    dialog.record(instructed("Answer in Greek."))
+    history = compile(dialog.view(), profile("anthropic", model), Call(model=model), lambda _: b"")
+    assert notes(history, "instructions")[-1].startswith("not sent")
+    assert not claude.refused
+    assert not claude.dropped
+
+
+def test_recorded_calls_keep_their_settings(claude: strict.StrictServer) -> None:
+    """G4: a call is reproduced byte for byte after further changes and after a compaction."""
+    claude.answers(*[(THOUGHT, "word " * 300)] * 4)
+    model = "claude-fable-5-2"
+    dialog = begun(BASH)
+    ask(dialog, adapter("anthropic", claude), model, "One.")
+    dialog.record(instructed("Answer in French."))
+    ask(dialog, adapter("anthropic", claude), model, "Two.")
+    request = dialog.request("anthropic", model, then="Three.")
+    dialog.calls.record(request)
+    dialog.record(instructed("Answer in Latin."), Toolset(tools=(READ,)))
+    ask(dialog, adapter("anthropic", claude), model, "Three.")
+    assert dialog.calls[-1].request().data == request.data
+    dialog.compaction.preview("palaver", 600).approve()
+    assert dialog.calls[-1].request().data == request.data
+
+
+def test_parts_of_instructions_change_alone(claude: strict.StrictServer) -> None:
+    """Of several parts only those that changed are said again, named by their beginnings where these tell them apart."""
+    claude.answers(*["Done."] * 4)
+    model = "claude-fable-5-2"
+    dialog = begun()
+    dialog.record(instructed("You keep a shop.", "<memory>Ann</memory>", "Be brief."))
+    ask(dialog, adapter("anthropic", claude), model, "One.")
+    dialog.record(instructed("You keep a shop.", "<memory>Ann, Bob</memory>", "Be brief."))
+    ask(dialog, adapter("anthropic", claude), model, "Two.")
+    dialog.record(instructed("You keep a shop.", "Be brief."))
+    ask(dialog, adapter("anthropic", claude), model, "Three.")
+    dialog.record(instructed())
+    last = ask(dialog, adapter("anthropic", claude), model, "Four.")
+    texts = [[block["text"] for block in content] for content in of_role(last, "system")]
+    assert [words[1:] for words in texts] == [["<memory>Ann, Bob</memory>"], [], []]
+    assert "<memory>Ann</memory>" in texts[0][0]
+    assert "<memory>Ann, Bob</memory>" in texts[1][0]
+    assert texts[2] == ["The earlier instructions no longer apply."]
+    assert len(last.body["system"]) == 3
+
+
+def test_forks_and_earlier_views_have_their_own_settings(claude: strict.StrictServer) -> None:
+    """A fork before a change and an earlier view know nothing of it; a fork after it goes on as the dialog does."""
+    claude.answers(*[(THOUGHT, "Done.")] * 5)
+    model = "claude-fable-5-2"
+    dialog = begun(BASH)
+    first = ask(dialog, adapter("anthropic", claude), model, "One.")
+    before = dialog.fork()
+    earlier = dialog.opened.last.seq
+    dialog.record(instructed("Answer in French."))
+    second = ask(dialog, adapter("anthropic", claude), model, "Two.")
+    after = dialog.fork()
+    side, main = (ask(branch, adapter("anthropic", claude), model, "Three.") for branch in (before, after))
+    assert broken_at(first, side) is None
+    assert not of_role(side, "system")
+    assert broken_at(second, main) is None
+    assert len(of_role(main, "system")) == 1
+    assert dialog.request("anthropic", model, at=earlier, then="Now?").body["system"] == first.body["system"]
+    assert str(main.data).count('"signature"') == 2
+    assert not claude.refused
+    assert not claude.dropped
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_cut_moves_changes_to_the_top(claude: strict.StrictServer, *, committed: bool) -> None:
+    """What was changed before a cut is in the head after it; what changes later is inside again."""
+    claude.answers(*[(THOUGHT, "word " * 200)] * 8)
+    model = "claude-fable-5-2"
+    dialog = begun(BASH)
+    room = {} if committed else {"policy": "palaver", "budget": 800}
+    ask(dialog, adapter("anthropic", claude), model, "One.")
+    dialog.record(instructed("Answer in French."))
+    for said in ("Two.", "Three.", "Four."):
+        ask(dialog, adapter("anthropic", claude), model, said, **room)
+    if committed:
+        dialog.compaction.preview("palaver", 800).approve()
+        assert not dialog.view().earlier
+    cut = ask(dialog, adapter("anthropic", claude), model, "Five.", **room)
+    assert [block["text"] for block in cut.body["system"]] == ["Answer in French."]
+    dialog.record(instructed("Answer in Latin."))
+    then = ask(dialog, adapter("anthropic", claude), model, "Six.")
+    assert [block["text"] for block in then.body["system"]] == (["Answer in French."] if committed else ["Be brief."])
+    assert of_role(then, "system")[-1][-1]["text"] == "Answer in Latin."
+    assert not claude.refused
+    assert not claude.dropped
+
+
+def test_a_change_follows_to_another_provider(claude: strict.StrictServer, responses: strict.StrictServer) -> None:
+    """A switch of provider writes the same changes in the other's form, and at the top where the other takes none inside."""
+    claude.answers(*[(THOUGHT, "Done.")] * 2)
+    responses.answers((REASONING, "Done."))
+    dialog = begun(BASH)
+    ask(dialog, adapter("anthropic", claude), "claude-fable-5-2", "One.")
+    dialog.record(instructed("Answer in French."))
+    second = ask(dialog, adapter("anthropic", claude), "claude-fable-5-2", "Two.")
+    other = ask(dialog, adapter("openai-responses", responses), "gpt-6.2-sol", "Three.")
+    back = ask(dialog, adapter("anthropic", claude), "claude-fable-5-2", "Four.")
+    assert of_role(other, "developer")[0][0]["text"] == "Be brief."
+    assert of_role(other, "developer")[1][-1]["text"] == "Answer in French."
+    assert broken_at(second, back) is None
+    plain = dialog.request("gemini", "gemini-3-pro", then="Five.")
+    assert plain.body["systemInstruction"]["parts"] == [{"text": "Answer in French."}]
+    assert not claude.refused
+    assert not responses.refused
+    assert not claude.dropped
+    assert not responses.dropped
+
+
+def test_the_budget_counts_changes_inside() -> None:
+    """What is written between the exchanges counts, for models that take it there; a change at the top counts once."""
+    dialog = begun(BASH)
+    dialog.put_text("One.")
+    dialog.put_text("Done.", role="assistant")
+    meters = {
+        model: Meter(counter(model)) for model in ("claude-fable-5-2", "claude-sonnet-5", "gpt-6.2-sol", "gemini-3-pro")
+    }
+    before = {model: meter.view(dialog.view()).total for model, meter in meters.items()}
+    dialog.record(instructed("Be brief.", "word " * 500))
+    for model, meter in meters.items():
+        size = meter.view(dialog.view())
+        inside = model in {"claude-fable-5-2", "gpt-6.2-sol"}
+        assert size.total - before[model] >= 500
+        assert (size.messages > 500) == inside
+        assert meter.estimate(dialog.view()).total == size.total
