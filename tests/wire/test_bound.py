@@ -68,9 +68,11 @@ def undone(dialog: Dialog, model: str) -> Dialog:
     return dialog
 
 
-CHANGES: dict[str, Callable[[Dialog, str], Request]] = {
+TOOLS: dict[str, Callable[[Dialog, str], Request]] = {
     "a tool removed": lambda dialog, model: declared(dialog, model, BASH),
     "tools reordered": lambda dialog, model: declared(dialog, model, LOOK, BASH),
+}
+CHANGES: dict[str, Callable[[Dialog, str], Request]] = {
     "a provider's tool added": lambda dialog, model: asked(dialog, model, provider_tools={"web_search": True}),
     "windowed fork": lambda dialog, model: asked(dialog.fork(last_n=3), model),
     "fork without its beginning": lambda dialog, model: asked(dialog.fork(last_n=3, first_k=0), model),
@@ -100,10 +102,21 @@ def test_changed_prefix_drops_thinking(change: str) -> None:
         assert "thinking" in {each.what for each in request.report}, model
 
 
+@pytest.mark.parametrize("change", sorted(TOOLS))
+def test_appended_tools_keep_thinking(change: str) -> None:
+    """R241: changed tools are appended where the model takes that; elsewhere the list changes, and thinking leaves."""
+    for model in (NEWEST, UNKNOWN):
+        dialog = begun(model)
+        assert thoughts(TOOLS[change](dialog, model)) == 3
+        request = dialog.request(profile("anthropic", model, {"tools_inside": False}), model)
+        assert thoughts(request) == 0
+        assert "thinking" in {each.what for each in request.report}
+
+
 def test_older_models_keep_thinking() -> None:
     """A model that does not check what precedes its thinking gets it back after the same changes."""
     for change in ("a tool removed", "tools reordered", "a provider's tool added"):
-        assert thoughts(CHANGES[change](begun("claude-opus-4-6"), "claude-opus-4-6")) == 3, change
+        assert thoughts({**TOOLS, **CHANGES}[change](begun("claude-opus-4-6"), "claude-opus-4-6")) == 3, change
 
 
 def test_thinking_after_a_change_goes_back() -> None:

@@ -131,6 +131,7 @@ class ModelRow:
         prefill: Whether a request may end on the assistant's words.
         system_inside: Whether instructions may come among the turns.
         system_first: Whether instructions are the first item of the conversation rather than a field.
+        tools_inside: Whether tools may be added among the turns.
         schema: Whether a schema of the answer may be sent.
         bound: Whether thinking is refused or withheld after anything before it changed.
         reads: Whose thinking it reads besides its own.
@@ -159,6 +160,7 @@ class ModelRow:
     prefill: bool = False
     system_inside: bool = False
     system_first: bool = False
+    tools_inside: bool = False
     schema: bool = True
     bound: bool = False
     reads: tuple[Reach, ...] = ()

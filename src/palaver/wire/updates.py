@@ -100,7 +100,7 @@ def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> Set
 
 
 def _stages(view: View, exchanges: Sequence[Exchange]) -> Iterator[_Stage]:
-    """Yield what is in force, from the beginning on. A change before which nothing of the log is left is part of the beginning."""
+    """Yield what is in force, from the beginning on. A change before the first answer that is left is part of the beginning."""
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
 
     def rank(place: Handle) -> tuple[int, int]:
@@ -108,6 +108,7 @@ def _stages(view: View, exchanges: Sequence[Exchange]) -> Iterator[_Stage]:
 
     begun = list(accumulate((_BEFORE if each.first is None else rank(each.first) for each in exchanges), max))
     cut = max((at + 1 for at, each in enumerate(exchanges) if each.derived in _CUTS and each.first is None), default=0)
+    cut = max(cut, next((at for at, each in enumerate(exchanges) if _answers(each)), len(exchanges)))
     since, at = None, 0
     for before in view.earlier:
         following = bisect_left(begun, rank(before.until))
@@ -122,20 +123,23 @@ _BEFORE = (-1, -1)
 
 
 def _top(stages: Sequence[_Stage], profile: Profile) -> int:
-    """Return the stage whose tools the head declares: the first one from which on the model takes all changes inside."""
-    top = len(stages) - 1
-    declared: dict[str, object] = {}
-    for index in range(len(stages) - 1, -1, -1):
-        listed = {tool.name: _said(tool) for tool in stages[index].tools}
-        redefined = any(declared.get(name, said) != said for name, said in listed.items())
-        declared |= listed
-        most = profile.tools.most
-        if redefined and profile.tools.updates == "added":
-            break
-        if most is not None and len(declared) > most:
-            break
-        top = index if listed else top  # a list of tools may not begin empty
-    return top
+    """Return the stage whose tools the head declares: the first one after which the model takes all changes inside."""
+    return next(
+        (at for at in range(len(stages)) if stages[at].tools and _appends(stages[at:], profile)), len(stages) - 1
+    )
+
+
+def _appends(stages: Sequence[_Stage], profile: Profile) -> bool:
+    """Return whether the model takes the changes of tools inside: of plain ones, and as many as it takes at all."""
+    declared = {tool.name: _said(tool) for tool in stages[0].tools}
+    for tool in (tool for stage in stages[1:] for tool in stage.tools):
+        known = declared.get(tool.name)
+        if known == _said(tool):
+            continue
+        if tool.deferred or tool.callers or tool.native or (known is not None and profile.tools.updates == "added"):
+            return False
+        declared[tool.name] = _said(tool)
+    return profile.tools.most is None or len(declared) <= profile.tools.most
 
 
 def _said(tool: ToolSpec) -> object:
@@ -149,7 +153,11 @@ def _differ(before: _Stage, after: _Stage, what: str) -> bool:
 
 
 def _answered(exchanges: Iterable[Exchange]) -> bool:
-    return any(exchange.role is Role.ASSISTANT and not exchange.derived for exchange in exchanges)
+    return any(map(_answers, exchanges))
+
+
+def _answers(exchange: Exchange) -> bool:
+    return exchange.role is Role.ASSISTANT and not exchange.derived
 
 
 def inside(view: View, profile: Profile) -> tuple[View, tuple[TextPart, ...], tuple[ToolSpec, ...]]:

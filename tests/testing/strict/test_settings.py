@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import aclosing
+from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from palaver import Session
+from palaver import Agent, Session
 from palaver.context.meter import Meter
 from palaver.errors import InvalidRequest
 from palaver.log import Instructions, Section, Toolset, ToolSpec
@@ -204,6 +208,18 @@ def test_recorded_calls_keep_their_settings(claude: strict.StrictServer) -> None
     assert dialog.calls[-1].request().data == request.data
 
 
+def test_settings_before_the_first_answer_are_the_head(claude: strict.StrictServer) -> None:
+    """What is recorded after the first question and before its answer, as an agent does, changes nothing that was kept."""
+    dialog = Session.create().root
+    dialog.put_text("One.")
+    dialog.record(instructed("Be brief."), Toolset(tools=(BASH,)))
+    request = ask(dialog, adapter("anthropic", claude), "claude-fable-5-2")
+    assert [block["text"] for block in request.body["system"]] == ["Be brief."]
+    assert [tool["name"] for tool in request.body["tools"]] == ["bash"]
+    assert [message["role"] for message in request.body["messages"]] == ["user"]
+    assert not request.report.changes
+
+
 def test_parts_of_instructions_change_alone(claude: strict.StrictServer) -> None:
     """Of several parts only those that changed are said again, named by their beginnings where these tell them apart."""
     claude.answers(*["Done."] * 4)
@@ -290,6 +306,151 @@ def test_a_change_follows_to_another_provider(claude: strict.StrictServer, respo
     assert not responses.refused
     assert not claude.dropped
     assert not responses.dropped
+
+
+# --- tools ---------------------------------------------------------------------------------------------------------------
+
+GREP = ToolSpec(name="grep", description="Find words.", parameters=SCHEMA)
+
+
+def kinds(request: Request) -> list[list[tuple[str, str]]]:
+    """Return the changes of tools in each system message: the kind and the name of the tool."""
+    named = ([(block["type"], block["tool"]) for block in blocks] for blocks in of_role(request, "system"))
+    return [[(kind, (tool.get("definition") or tool)["name"]) for kind, tool in pairs] for pairs in named]
+
+
+@pytest.mark.parametrize("model", TAKES)
+def test_changed_tools_keep_thinking(claude: strict.StrictServer, model: str) -> None:
+    """Rows 2 and 4: tools are added, withdrawn and described anew in system messages; the list and all thinking stay."""
+    thinking = {} if model != "claude-opus-4-8" else {"parameters": {"thinking": {"type": "adaptive"}}}
+    claude.answers(*[(THOUGHT, "Done.")] * 5)
+    dialog = begun(BASH)
+    requests = [ask(dialog, adapter("anthropic", claude), model, "Go.", **thinking)]
+    anew = BASH.model_copy(update={"description": "Run one command."})
+    for tools in ((BASH, READ), (READ, BASH), (READ,), (anew,)):
+        dialog.record(Toolset(tools=tools))
+        requests.append(ask(dialog, adapter("anthropic", claude), model, "Go.", **thinking))
+    assert [broken_at(*pair) for pair in pairwise(requests)] == [None] * 4
+    assert kinds(requests[-1]) == [
+        [("tool_addition", "read")],
+        [("tool_removal", "bash")],
+        [("tool_removal", "read"), ("tool_addition", "bash")],
+    ]
+    assert [tool["name"] for tool in requests[-1].body["tools"]] == ["bash"]
+    assert all("inside" in why for why in notes(requests[-1], "tools"))
+    assert str(requests[-1].data).count('"signature"') == 4
+    assert not claude.refused
+    assert not claude.dropped
+
+
+def test_tools_of_older_models_change_at_the_top(claude: strict.StrictServer) -> None:
+    """Where the model takes no changes inside, or the list was empty, the list changes: thinking leaves models that check, and the report counts it."""
+    claude.answers(*[(THOUGHT, "Done.")] * 4)
+    for model, first, lost in (("claude-sonnet-5", (BASH,), False), ("claude-fable-5-2", (), True)):
+        dialog = begun(*first)
+        ask(dialog, adapter("anthropic", claude), model, "One.")
+        dialog.record(Toolset(tools=(BASH, READ)))
+        second = ask(dialog, adapter("anthropic", claude), model, "Two.")
+        assert [tool["name"] for tool in second.body["tools"]] == ["bash", "read"]
+        assert ["1 answer leaves" in why for why in notes(second, "tools")] == [lost]
+        assert ("signature" in str(second.data)) != lost
+    assert not claude.refused
+    assert not claude.dropped
+
+
+def test_changed_tools_keep_reasoning(responses: strict.StrictServer) -> None:
+    """Row 41: tools are added as an item and withdrawn by the choice; the list and all reasoning stay."""
+    responses.answers(*[(REASONING, "Done.")] * 6)
+    model, include = "gpt-6.2-sol", {"parameters": {"include": ["reasoning.encrypted_content"]}}
+    dialog = begun(BASH)
+    requests = [ask(dialog, adapter("openai-responses", responses), model, "Go.", **include)]
+    for tools in ((BASH, READ), (READ,), (READ, GREP), (READ, GREP, BASH)):
+        dialog.record(Toolset(tools=tools))
+        requests.append(ask(dialog, adapter("openai-responses", responses), model, "Go.", **include))
+    assert [broken_at(*pair) for pair in pairwise(requests)] == [None] * 4
+    choices = [request.body.get("tool_choice", {}).get("tools", ()) for request in requests]
+    assert [[tool["name"] for tool in listed] for listed in choices] == [[], [], ["read"], ["read", "grep"], []]
+    assert [item["type"] for item in requests[-1].body["input"]].count("reasoning") == 4
+    forced = dialog.request("openai-responses", model, then="Go.", tool_choice="grep")
+    assert forced.body["tool_choice"] == {"type": "function", "name": "grep"}
+    anew = GREP.model_copy(update={"description": "Find one word."})
+    dialog.record(Toolset(tools=(anew,)))
+    last = ask(dialog, adapter("openai-responses", responses), model, "Go.", **include)
+    assert [tool["description"] for tool in last.body["tools"]] == ["Find one word."]
+    assert "5 answers" in notes(last, "tools")[0]
+    assert not responses.refused
+    assert not responses.dropped
+
+
+def test_an_agent_that_adopts_keeps_thinking(claude: strict.StrictServer) -> None:
+    """Another agent goes on with a dialog: its instructions and tools are appended, and so are they back again."""
+
+    def look(path: str) -> str:
+        """Look at a file."""
+        return path
+
+    claude.answers(*[(THOUGHT, "Done.")] * 4)
+    model = "claude-fable-5-2"
+    first = Agent("first", "You plan.", model, adapter("anthropic", claude), tools=[look])
+    second = Agent("second", "You review.", model, adapter("anthropic", claude))
+    dialog = Session.create().root
+    for agent in (first, second):
+        agent.adopt("work", dialog)
+    for agent in (first, second, first, second):
+        agent.respond("Go.")
+    last = claude.served[-1].asked.body
+    assert [message["role"] for message in last["messages"]].count("system") == 3
+    assert str(last).count("'signature'") == 3
+    assert last["system"][0]["text"] == "You plan."
+    assert not claude.refused
+    assert not claude.dropped
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["words", "call", "fork", "cut", "switch"]),
+        st.none() | st.lists(st.sampled_from(["Be brief.", "In French.", "In Latin."]), max_size=3, unique=True),
+        st.none() | st.lists(st.sampled_from([BASH, READ, GREP]), max_size=3, unique_by=lambda tool: tool.name),
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=CHANGES)
+def test_requests_continue_each_other(
+    steps: list[Any], claude: strict.StrictServer, responses: strict.StrictServer
+) -> None:
+    """Law 7 over changes of instructions and tools: without a cut each request begins with the one before, and nothing is refused or dropped."""
+    dialog, before = begun(BASH), None
+    apis = itertools.cycle([("anthropic", "claude-fable-5-2", claude), ("openai-responses", "gpt-6.2-sol", responses)])
+    api, model, server = next(apis)
+    for what, texts, tools in steps:
+        if texts is not None:
+            dialog.record(instructed(*texts))
+        if tools is not None:
+            dialog.record(Toolset(tools=tuple(tools)))
+        if what == "fork":
+            dialog = dialog.fork()
+        if what == "switch":
+            (api, model, server), before = next(apis), None
+        if what == "cut" and dialog.compaction.preview("palaver", 200).worthwhile:
+            dialog.compaction.preview("palaver", 200).approve()
+            before = None
+        thought = THOUGHT if api == "anthropic" else REASONING
+        server.answers((thought, "word " * 20))
+        fields = {} if api == "anthropic" else {"parameters": {"include": ["reasoning.encrypted_content"]}}
+        request = ask(dialog, adapter(api, server), model, "Go on.", **fields)
+        top = [why for why in notes(request, "instructions", "tools") if "at the top" in why]
+        assert before is None or top or broken_at(before, request) is None
+        before = request
+    for server in (claude, responses):
+        assert not server.refused
+        assert not server.dropped
+
+
+# --- the budget ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_budget_counts_changes_inside() -> None:

@@ -81,7 +81,13 @@ _ASSISTANT: Final[dict[str, Shape]] = {
     **dict.fromkeys(RESULTS - {"mcp_tool_result"}, _SERVED),
     "mcp_tool_result": {"tool_use_id": str, **OPEN},
 }  # fmt: skip
-_ALL = frozenset(_USER | _ASSISTANT)
+# With the beta header inline-tools-2026-09-15 (build-with-claude/mid-conversation-system-messages).
+_NAMED: Shape = {
+    "tool": Kinds({"tool_definition": {"definition": OPEN}, "tool_reference": {"name": str}}, others=True),
+    **_MARKED,
+}
+_SYSTEM: Final[dict[str, Shape]] = {"text": _TEXT, "tool_addition": _NAMED, "tool_removal": _NAMED}
+_ALL = frozenset(_USER | _ASSISTANT | _SYSTEM)
 
 
 def _message(blocks: dict[str, Shape], *, others: bool = False) -> Shape:
@@ -90,7 +96,7 @@ def _message(blocks: dict[str, Shape], *, others: bool = False) -> Shape:
 
 _MESSAGE = Kinds(
     # a kind that nobody knows yet is one that the model's provider made
-    {"user": _message(_USER), "assistant": _message(_ASSISTANT, others=True), "system": _message({"text": _TEXT})},
+    {"user": _message(_USER), "assistant": _message(_ASSISTANT, others=True), "system": _message(_SYSTEM)},
     key="role",
     rule=Breach.ROLE_UNKNOWN,
 )
@@ -406,10 +412,12 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     names = [tool["name"] for tool in body["tools"]]
     yield from rules.defined(names, limits)
     yield from rules.called((block["name"] for block in _everywhere(body, "tool_use")), limits)
-    for tool in body["tools"]:
-        if tool["type"].text in ("", "custom"):
+    added = [block["tool"]["definition"] for block in _everywhere(body, "tool_addition")]
+    yield from rules.called((tool["name"] for tool in added), limits)
+    for tool in (*body["tools"], *added):
+        if tool and tool["type"].text in ("", "custom"):
             yield from rules.parameters(tool["input_schema"], "anthropic")
-    yield from rules.chosen([body["tool_choice"]["name"]], names)
+    yield from rules.chosen([body["tool_choice"]["name"]], [*names, *(tool["name"] for tool in added)])
     if body["tool_choice"] and not names:
         yield body["tool_choice"].breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
     if limits.needed and not names and (used := next(_everywhere(body, "tool_use", "tool_result"), None)):

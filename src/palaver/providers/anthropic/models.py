@@ -3,7 +3,7 @@
 Besides the page of each row (platform.claude.com/docs/en, November 2026):
 
 * thinking: build-with-claude/thinking-troubleshooting. What a model reads, and what checks the words before it: build-with-claude/preserved-thinking.
-* instructions among the turns: build-with-claude/mid-conversation-system-messages. Prefill: api/errors.
+* instructions and tools among the turns: build-with-claude/mid-conversation-system-messages. Prefill: api/errors.
 * sampling: api/migration-2026-10-21. Requests that name this version have no sampling parameters, whatever the model.
 * schemas of answers: build-with-claude/structured-outputs. Tools that Anthropic runs: agents-and-tools.
 * compactions by Anthropic: build-with-claude/compaction, «supported models» (Opus and Sonnet 4.6, and later).
@@ -32,6 +32,7 @@ _ROWS: Final = (
         thinks="always",
         forced=False,
         system_inside=True,
+        tools_inside=True,
         bound=True,
         reads=(Reach((), (0, 0), (5, 5)),),
     ),
@@ -44,6 +45,7 @@ _ROWS: Final = (
         thinks="always",
         forced=False,
         system_inside=True,
+        tools_inside=True,
         bound=True,
         reads=(Reach((), (0, 0), (5, 0)), Reach(_PAIR, (5, 0), (5, 1)), Reach(("opus",), (5, 0), (5, 5))),
     ),
@@ -56,6 +58,7 @@ _ROWS: Final = (
         thinks="always",
         forced=False,
         system_inside=True,
+        tools_inside=True,
         bound=True,
         reads=(_TO_4, Reach(("opus",), (5, 0), (5, 5)), Reach(("sonnet",), (5, 0), (5, 5))),
     ),
@@ -68,6 +71,7 @@ _ROWS: Final = (
         thinks="on",
         forced=False,
         system_inside=True,
+        tools_inside=True,
         bound=True,
         reads=(_TO_4, Reach(("sonnet",), (5, 0), (5, 5))),
     ),
@@ -80,6 +84,7 @@ _ROWS: Final = (
         thinks="on",
         quiet_effort="high",
         system_inside=True,
+        tools_inside=True,
         bound=True,
     ),
     ModelRow(
@@ -90,6 +95,7 @@ _ROWS: Final = (
         thinking=("adaptive",),
         thinks="always",
         system_inside=True,
+        tools_inside=True,
         reads=(_TO_4, Reach(_PAIR, (5, 0), (5, 0))),
     ),
     ModelRow(
@@ -101,6 +107,7 @@ _ROWS: Final = (
         thinks="on",
         quiet_effort="high",
         system_inside=True,
+        tools_inside=True,
         reads=(_TO_4,),
     ),
     ModelRow(
@@ -120,6 +127,7 @@ _ROWS: Final = (
         thinking=("adaptive", "disabled"),
         thinks="off",
         system_inside=True,
+        tools_inside=True,
         reads=(_TO_4,),
     ),
     ModelRow(

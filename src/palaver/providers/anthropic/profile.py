@@ -143,6 +143,7 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
             forced=row.forced,
             search="tool_search" if "search" in row.tooling else "",
             code="code_execution" if "code" in row.tooling else "",
+            updates="any" if row.tools_inside else "",
         ),
         reasoning=replace(
             PROFILE.reasoning,

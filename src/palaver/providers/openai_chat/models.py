@@ -1,7 +1,8 @@
 """The models of OpenAI, from the newest to the oldest, for both of its APIs.
 
 Besides the page of each row (developers.openai.com/api/docs, November 2026): reasoning is read within one family (guides/reasoning); GPT-5.6 and
-later take no sampling parameters, and functions in chat completions only with the effort `none`, which not all of them take (guides/latest-model).
+later take no sampling parameters, and functions in chat completions only with the effort `none`, which not all of them take (guides/latest-model). Tools
+among the turns: guides/keep-prefix-unchanged.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _ROWS: Final = (
         efforts=_EFFORTS,
         functions=False,
         system_first=True,
+        tools_inside=True,
         bound=True,
         reads=(Reach((), (6, 2), (6, 2)),),
         served=False,

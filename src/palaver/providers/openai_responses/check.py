@@ -244,7 +244,8 @@ def _payloads(subject: Subject) -> Iterator[Violation]:
 def _toolset(subject: Subject) -> Iterator[Violation]:
     """Check definitions, calls in the history and the choice between tools."""
     body, profile = subject.body, subject.profile
-    own = [tool for tool in body["tools"] if tool["type"].text in ("function", "custom")]
+    added = [tool for item in _items(body, "additional_tools") for tool in item["tools"]]
+    own = [tool for tool in (*body["tools"], *added) if tool["type"].text in ("function", "custom")]
     names = [tool["name"] for tool in own]
     yield from rules.defined(names, profile.tools)
     yield from rules.called((item["name"] for item in _items(body, *_CALLS)), profile.tools)

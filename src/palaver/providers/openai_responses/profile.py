@@ -105,6 +105,7 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
             PROFILE.tools,
             search="tool_search" if "search" in row.tooling else "",
             code="code_calls" if "code" in row.tooling else "",
+            updates="added" if row.tools_inside else "",
         ),
         reasoning=replace(
             PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads

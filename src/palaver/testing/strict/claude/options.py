@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from palaver.testing.strict.claude.fields import BINDING, NEWEST_VERSION, UPDATES, ClaudeRequest, refuse
+from palaver.testing.strict.claude.turns import tool_changes
 from palaver.testing.strict.seal import Json
 
 __all__ = ["check_options", "thinking_type"]
@@ -98,7 +99,9 @@ def _check_tool_choice(subject: ClaudeRequest) -> None:
         refuse(_NO_FORCE)
     if thinking_type(subject) == "enabled":
         refuse("Thinking may not be enabled when tool_choice forces tool use.")
-    named = [tool for tool in tools if tool.get("name") == choice.get("name")]
+    # a tool is offered from its addition on (SDK 2.14, `tool_addition`), so that it can be forced like a declared one
+    inline = [block["tool"].get("definition") or {} for _, block in tool_changes(subject.body["messages"])]
+    named = [tool for tool in (*tools, *inline) if tool.get("name") == choice.get("name")]
     if kind == "tool" and not named:
         refuse(f"tool_choice: Tool '{choice.get('name')}' not found in provided tools")
     if named and "direct" not in named[0].get("allowed_callers", ["direct"]):

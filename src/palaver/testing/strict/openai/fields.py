@@ -209,8 +209,25 @@ def _check_message(where: str, item: Json) -> None:
             refuse(f"Invalid value: '{part.get('type')}'. Supported values are: {allowed}.", place, "invalid_value")
 
 
+def _check_choice(subject: ResponsesRequest) -> None:
+    """Check that a choice of tools names tools of the request, those of `additional_tools` included, each once."""
+    items = [item for item in subject.items if item["type"] == "additional_tools"]
+    if any(item["role"] != "developer" for item in items):
+        refuse("Invalid value: only 'developer' may add tools.", "input", "invalid_value")
+    more = [tool for item in items for tool in item["tools"]]
+    names = [tool["name"] for tool in (*(subject.body.get("tools") or ()), *more) if tool.get("name")]
+    if len(names) != len(set(names)):
+        refuse("Tool names must be unique.", "tools", "invalid_value")
+    choice = subject.body.get("tool_choice")
+    listed = (choice, *(choice.get("tools") or ())) if isinstance(choice, dict) else ()
+    for asked in listed:
+        if asked.get("name") and asked["name"] not in names:
+            refuse(f"Tool choice '{asked['name']}' not found in 'tools' parameter.", "tool_choice")
+
+
 def _check_parameters(subject: ResponsesRequest) -> None:
     body, model = subject.body, subject.model
+    _check_choice(subject)
     if not model.family:
         return
     for name in ("temperature", "top_p", "top_logprobs"):
