@@ -278,6 +278,21 @@ def test_texts_take_the_dialect_of_model_or_caller() -> None:
         fit(texts, model="gpt-4o", dialect_name="morse")
 
 
+def test_chunks_of_thinking_are_of_chat_completions() -> None:
+    """Mistral's thinking is a list of chunks in a message of chat completions; Anthropic's has the same type and a text."""
+    said = {"type": "text", "text": "Done."}
+    chunks = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True}
+    question = {"role": "user", "content": "q"}
+    mistral = [question, {"role": "assistant", "content": [chunks, said]}, question]
+    assert fit(mistral, model="mistral-large-2512").messages == mistral
+    block = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    claude = [question, {"role": "assistant", "content": [block, said]}, question]
+    with pytest.raises(InvalidMessage, match=r"Item 3 .* read as anthropic because item 1"):
+        fit([*claude, {"parts": []}], model="gpt-4o")
+    with pytest.raises(InvalidMessage, match=r"Item 3 .* read as openai-chat because item 1"):
+        fit([*mistral, {"parts": []}], model="gpt-4o")
+
+
 def test_a_list_of_two_dialects_is_refused() -> None:
     """Both items are named: a message in other words is never taken for an empty one."""
     mixed = [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "IMPORTANT"}]}]

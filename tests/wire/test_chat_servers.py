@@ -124,6 +124,23 @@ def test_closed_schemas_get_no_foreign_field(model: str) -> None:
     assert [change.what for change in request.report.lost()] == ["thinking"]
 
 
+@pytest.mark.parametrize("then", ["And?", None])
+def test_the_assistant_speaks_after_results_to_mistral(then: str | None) -> None:
+    """«Unexpected role 'user' after role 'tool'»: words after results that nobody answered are accepted, and the report says what was added."""
+    dialog = begun()
+    dialog.append(AssistantMessage(contents=(ToolCallContent("c1", "bash", args={"command": "ls"}),)))
+    dialog.append(ToolMessage.from_results([ToolResultContent(id="c1", content="a.py")]))
+    if then is None:
+        dialog.put_text("And?")
+    request = dialog.request("openai-chat", "mistral-large", then=then)
+    request.check()
+    with strict.openai_chat(server="mistral") as server:
+        openai.OpenAI(base_url=server.url, api_key="key", max_retries=0).chat.completions.create(**request)
+        assert server.refused == []
+    assert [change.why for change in request.report][-1:] == ["the assistant must speak after results"]
+    assert "did not answer" not in dialog.request("openai-chat", "gpt-4.1", then=then).data.decode()
+
+
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_truncated_arguments_are_an_object(name: str) -> None:
     """Row 58: truncated arguments in the history make servers with templates refuse every later request."""

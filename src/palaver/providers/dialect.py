@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from palaver.errors import InvalidMessage
 from palaver.log import ToolSpec
-from palaver.messages import Content, Message, TextContent, ToolResultContent
+from palaver.messages import AssistantMessage, Content, Message, TextContent, ToolResultContent
 
 Item: TypeAlias = Mapping[str, Any]
 """One message, item or content of a list, as a JSON object."""
@@ -111,6 +111,19 @@ class Dialect(ABC):
             return found
         parts = found.get("parts", ()) if isinstance(found, Mapping) else found
         return "\n\n".join(part["text"] for part in parts)
+
+
+def grouped(read: Callable[..., Message]) -> Callable[..., Message]:
+    """Return a function that reads items in order. Items of the model that follow each other are one response."""
+    response = ""
+
+    def read_next(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
+        nonlocal response
+        message = read(item, **fields)
+        response = (response or message.id) if isinstance(message, AssistantMessage) else ""
+        return message.model_copy(update={"response_id": response, "fragment": True}) if response else message
+
+    return read_next
 
 
 def text_of(content: Content) -> str:

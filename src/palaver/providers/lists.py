@@ -252,6 +252,7 @@ _ROLES = {role: row.name for row in APIS.values() for role in row.signs.roles}
 _KEYS = {key: row.name for row in APIS.values() for key in row.signs.keys}
 _ITEMS = [(*sign.partition(".")[::2], row.name) for row in APIS.values() for sign in row.signs.items]
 _PARTS = {kind: row.name for row in APIS.values() for kind in row.signs.parts}
+_CHUNKS = {kind: row.name for row in APIS.values() for kind in row.signs.chunks}
 _TOOLS = {key: row.name for row in APIS.values() for key in row.signs.tools}
 
 
@@ -277,7 +278,9 @@ def _item_signs(item: Item) -> Iterator[str]:
         yield _ROLES[role]
     for part in content if isinstance(content, list | tuple) else ():
         kind = part.get("type") if isinstance(part, Mapping) else None
-        if isinstance(kind, str) and kind in _PARTS:
+        if isinstance(kind, str) and isinstance(part.get(kind), list | tuple) and kind in _CHUNKS:
+            yield _CHUNKS[kind]
+        elif isinstance(kind, str) and kind in _PARTS:
             yield _PARTS[kind]
 
 

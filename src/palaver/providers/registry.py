@@ -34,13 +34,15 @@ class Adapter(NamedTuple):
 class Signs(NamedTuple):
     """What only the lists of one API have: roles, keys and types of items, types of parts of their content, and keys of tools.
 
-    Where two APIs have items of one type, the earlier names a key that its own have, such as `function_call.call_id`.
+    Where two APIs have items of one type, the earlier names a key that its own have, such as `function_call.call_id`. Where two have parts of one
+    type, one of them has a list of further parts in its field of that name: `chunks`.
     """
 
     roles: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
 
@@ -109,6 +111,7 @@ _ROWS = (
             roles=("tool", "function"),
             keys=("tool_calls", "tool_call_id", "function_call"),
             parts=("image_url", "input_audio", "refusal", "file"),
+            chunks=("thinking",),  # Mistral's (docs.mistral.ai/capabilities/reasoning)
             tools=("function", "custom"),
         ),
     ),

@@ -38,7 +38,7 @@ from palaver.wire.binding import (
 from palaver.wire.gather import gather
 from palaver.wire.head import Outline, declared, outline, provided, without_cached
 from palaver.wire.media import Load, with_media, without_media
-from palaver.wire.pairing import Names, opened, paired
+from palaver.wire.pairing import Names, answered, opened, paired
 from palaver.wire.reasoning import with_reasoning
 from palaver.wire.request import Call, Compiled, Extent, Memo, Request
 from palaver.wire.script import (
@@ -105,7 +105,9 @@ def compile(  # noqa: A001 - the word for it
     sent, after = _updated(sent, after, known, exchanges, plan)
     sent, bound, anew = _bound(sent, (before, after), head, exchanges, notes)
     said = _Growing(api.neighbours)
-    ends = [said.follow(piece, plan) for piece in (before, *sent, after)][1:-1]
+    said.follow(before, plan)
+    sent = list(_answered((*sent, after), exchanges, notes))
+    ends = [said.follow(piece, plan) for piece in sent]
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
@@ -375,6 +377,17 @@ def _opening(piece: _Sent) -> str:
     part = piece.script[0].parts[0]
     compacted = piece.compiled is not None and piece.compiled.restarts and isinstance(part, ProviderPart)
     return "user" if compacted else piece.script[0].role
+
+
+def _answered(sent: Sequence[_Sent], exchanges: _Exchanges, notes: ChangeNotes) -> Iterator[_Sent]:
+    """Yield what is sent, with words of the assistant after results where the provider wants them."""
+    last = ""
+    for piece in sent:
+        if piece.script:
+            for speech in answered(last, piece.script[0].role, exchanges.profile, notes):
+                yield _written(None, [speech], exchanges, notes)
+            last = piece.script[-1].role
+        yield piece
 
 
 # --- what is bound to what comes before it -------------------------------------------------------------------------------

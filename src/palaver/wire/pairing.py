@@ -17,6 +17,7 @@ from palaver.log import ToolSpec
 from palaver.view.exchange import NO_RESULT, unpaired
 from palaver.wire.script import (
     BEGINS_WITH_ASSISTANT,
+    NOT_ANSWERED,
     CallPart,
     ChangeNotes,
     How,
@@ -89,7 +90,7 @@ def paired(
     """
     pairing = _CallPairs(profile, names, notes, taken)
     for speech, replies in _rounds(script):
-        others = replies
+        others, last = replies, ""
         if speech is not None:
             answers, others = _matched([part.id for part in speech.parts if isinstance(part, CallPart)], replies)
             left = iter(answers)
@@ -98,7 +99,11 @@ def paired(
                 calls = [part for part in sent.parts if isinstance(part, CallPart)]
                 if calls:
                     yield Speech("tool", tuple(map(pairing.answer, calls, left)))
-        yield from (pairing.without_results(reply) for reply in others if reply.parts)
+                    last = "tool"
+        for reply in map(pairing.without_results, filter(lambda reply: reply.parts, others)):
+            yield from answered(last, reply.role, profile, notes)
+            yield reply
+            last = reply.role
 
 
 class _CallPairs:
@@ -180,6 +185,13 @@ def opened(opening: str, profile: Profile, notes: ChangeNotes) -> Iterator[Speec
     if profile.turns.first and opening == "assistant":
         notes.add(None, "text", How.ADDED, f"the first words must be the {profile.turns.first}'s")
         yield Speech("user", (TextPart(from_harness("notice", BEGINS_WITH_ASSISTANT)),))
+
+
+def answered(last: str, role: str, profile: Profile, notes: ChangeNotes) -> Iterator[Speech]:
+    """Return what must come between results and words of `role` where the assistant must speak after results: a notice, or nothing."""
+    if profile.turns.answered and last == "tool" and role != "assistant":
+        notes.add(None, "text", How.ADDED, "the assistant must speak after results")
+        yield Speech("assistant", (TextPart(from_harness("notice", NOT_ANSWERED)),))
 
 
 def _rounds(script: Iterable[Speech]) -> Iterator[tuple[Speech | None, list[Speech]]]:

@@ -259,7 +259,7 @@ class How(StrEnum):
     ADDED = "added"
     """It is in the request and not in the view."""
     KEPT = "kept"
-    """It is unchanged, although palaver does not know whether the provider accepts it."""
+    """It is unchanged, although the provider may not accept or not read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +326,9 @@ NOT_BEGUN = "The conversation has not begun."
 
 BEGINS_WITH_ASSISTANT = "The conversation begins with the assistant's words."
 """Sent before an assistant's words where a provider wants the user to speak first."""
+
+NOT_ANSWERED = "The assistant did not answer."
+"""Said by the assistant between results and what another says, where a provider wants it to speak first."""
 
 FAILED_SILENTLY = "The tool failed and said nothing."
 """The result of a call that failed without a word: providers refuse an empty failure."""

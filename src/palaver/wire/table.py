@@ -30,6 +30,7 @@ class Turns:
         updates: Whether changed instructions are appended to the conversation, so that what was sent stays as it is.
         first: The role of the first message; empty for any.
         alternate: Whether two neighbours may not have the same role.
+        answered: Whether nobody but the assistant may speak after results.
         assistant_last: Whether a request may end on the assistant's words (a prefill). Where it may not, a session that
             ends so is valid as a history, and becomes a request with the next user turn.
         text: ``any`` text, a ``filled`` one (not empty), or a ``visible`` one (more than white space).
@@ -42,6 +43,7 @@ class Turns:
     updates: bool = False
     first: str = ""
     alternate: bool = False
+    answered: bool = False
     assistant_last: bool = True
     text: Literal["any", "filled", "visible"] = "any"
     text_characters: int

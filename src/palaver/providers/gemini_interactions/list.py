@@ -27,7 +27,7 @@ from palaver.messages import (
 )
 from palaver.messages.forms import blocks_of
 from palaver.plurals import a_type
-from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.providers.dialect import Dialect, Item, Shown, changed_text, grouped, parts_shown, text_of
 
 _CALL, _RESULT, _THOUGHT, _USER, _OUTPUT = "function_call", "function_result", "thought", "user_input", "model_output"
 
@@ -40,16 +40,8 @@ class GeminiInteractions(Dialect):
     system = "system_instruction"
 
     def reader(self) -> Callable[..., Message]:
-        """Return a function that reads the steps of one list in order. Steps of the model that follow each other are one answer."""
-        response = ""
-
-        def read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
-            nonlocal response
-            message = _read(item, **fields)
-            response = (response or message.id) if isinstance(message, AssistantMessage) else ""
-            return message.model_copy(update={"response_id": response, "fragment": True}) if response else message
-
-        return read
+        """Return a function that reads the steps of one list in order."""
+        return grouped(_read)
 
     def patch(self, item: Item, message: Message, shown: Shown) -> Item | None:
         """Return a step that shows only some blocks, or shows them in another form. A thought is signed: it goes back whole or not at all."""

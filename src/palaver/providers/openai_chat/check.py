@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 from palaver.wire import rules
@@ -131,6 +132,10 @@ def _speech(subject: Subject) -> Iterator[Violation]:
     """Check order, names and texts, and that an assistant says or does something."""
     messages, limits = list(subject.body["messages"]), subject.profile.turns
     yield from rules.ordered([each for each in messages if each["role"].text in ("user", "assistant")], limits)
+    for before, message in pairwise(messages):
+        others = before["role"].text == "tool" and message["role"].text not in ("tool", "assistant")
+        if limits.answered and others:
+            yield message["role"].breaks(Breach.ROLE_ALTERNATION, "the assistant speaks after results")
     yield from rules.named((each["name"] for each in messages), limits)
     yield from rules.worded((each["content"] for each in messages), limits)
     yield from rules.worded(_parts(subject.body, "text"), limits)

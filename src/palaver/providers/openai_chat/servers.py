@@ -27,6 +27,7 @@ class ChatServer:
         call_id: The pattern of the id of a call, where it is narrower than OpenAI's; such ids are derived with `call_digits` digits.
         call_digits: See `call_id`.
         signed: Whether calls have signatures of Google's.
+        answered: Whether nobody but the assistant may speak after results.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ChatServer:
     call_id: re.Pattern[str] | None = None
     call_digits: int = 24
     signed: bool = False
+    answered: bool = False
 
 
 SERVERS: Final = (
@@ -67,6 +69,8 @@ SERVERS: Final = (
         field="content",
         call_id=re.compile(r"[a-zA-Z0-9]{9}"),
         call_digits=9,
+        # «Unexpected role 'user' after role 'tool'»: mistral-common, `validator.py`: roles after `tool` are `assistant` and `tool`
+        answered=True,
     ),
     # ai.google.dev/gemini-api/docs/openai: `extra_content.google.thought_signature` of calls goes back
     ChatServer(name="gemini", models=re.compile(r"gemini"), signed=True),
@@ -87,12 +91,13 @@ def as_served(profile: Profile, row: ChatServer | None) -> Profile:
     """Return OpenAI's profile as a server has it."""
     if row is None:
         return profile
-    calls = profile.calls
+    calls, turns = profile.calls, replace(profile.turns, answered=row.answered)
     if row.call_id is not None:
         calls = replace(calls, id=row.call_id, unique="request", prefix="", digits=row.call_digits)
     if not row.field:
         return replace(
             profile,
+            turns=turns,
             calls=calls,
             api=for_server(profile.api, "", signed=row.signed),
             reasoning=_none(profile.reasoning, row),
@@ -107,7 +112,7 @@ def as_served(profile: Profile, row: ChatServer | None) -> Profile:
         family=family,
         same_model=row.same_model,
     )
-    return replace(profile, calls=calls, api=for_server(profile.api, row.field), reasoning=reasoning)
+    return replace(profile, turns=turns, calls=calls, api=for_server(profile.api, row.field), reasoning=reasoning)
 
 
 def _none(reasoning: Reasoning, row: ChatServer) -> Reasoning:

@@ -24,7 +24,7 @@ from palaver.messages import (
 )
 from palaver.messages.forms import result_of
 from palaver.plurals import a_type
-from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.providers.dialect import Dialect, Item, Shown, changed_text, grouped, parts_shown, text_of
 from palaver.providers.openai_responses.items import CONSENT, CONSENTED, consent_call
 
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
@@ -41,16 +41,8 @@ class OpenAIResponses(Dialect):
     system = "instructions"
 
     def reader(self) -> Callable[..., Message]:
-        """Return a function that reads the items of one list in order. Items of the model that follow each other are one response."""
-        response = ""
-
-        def read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
-            nonlocal response
-            message = _read(item, **fields)
-            response = (response or message.id) if isinstance(message, AssistantMessage) else ""
-            return message.model_copy(update={"response_id": response, "fragment": True}) if response else message
-
-        return read
+        """Return a function that reads the items of one list in order."""
+        return grouped(_read)
 
     def patch(self, item: Item, message: Message, shown: Shown) -> Item | None:
         """Return an item that shows only some blocks, or shows them in another form."""

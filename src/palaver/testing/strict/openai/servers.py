@@ -134,8 +134,8 @@ def _mistral(body: Json, seal: Seal) -> None:
         for call in _calls(message):
             if not re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]):
                 refuse(f"Tool call id was {call['id']} but must be a-z, A-Z, 0-9, with a length of 9.")
-        if at and messages[at - 1]["role"] == "tool" and message["role"] == "user":
-            refuse("Unexpected role 'user' after role 'tool'")
+        if at and messages[at - 1]["role"] == "tool" and message["role"] not in ("tool", "assistant"):
+            refuse(f"Unexpected role '{message['role']}' after role 'tool'")  # mistral-common, `validator.py`
 
 
 def _templated(body: Json, seal: Seal) -> None:
