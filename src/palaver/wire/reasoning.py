@@ -82,6 +82,8 @@ def with_reasoning(
             why = "its item stands in the request already"
         for part in thoughts if why else ():
             notes.add(part.origin, "thinking", How.DROPPED, why)
+        for part in () if why or form != "blocks" else _unread(speech, thoughts, profile, model):
+            notes.add(part.origin, "thinking", How.KEPT, f"{_UNREAD}: the provider passes over it")
         parts: tuple[Part, ...] = tuple(part for part in speech.parts if not (why and isinstance(part, ThinkingPart)))
         if (form == "parts" or (form == "none" and profile.reasoning.signed_calls)) and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
@@ -99,11 +101,23 @@ def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile,
         return silent if form == "none" else _refused_field(speech, thoughts, profile.reasoning, model)
     if any(_made_by(part, speech) != profile.reasoning.maker for part in thoughts):
         return "another provider's"
-    if not all(_reads(profile, model, part.content.model or speech.model) for part in thoughts):
-        return "of a model whose thinking this one does not read"
+    if form != "blocks" and any(_unread(speech, thoughts, profile, model)):
+        return _UNREAD
     if form == "blocks" and profile.turns.assistant_last and not thinks:
         return "thinking is off, and a request that ends on the assistant's words may hold none"
     return _malformed(speech.parts, thoughts, form, profile.api.blocks.led_to)
+
+
+_UNREAD = "of a model whose thinking this one does not read"
+
+
+def _unread(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, model: str) -> Iterator[ThinkingPart]:
+    """Yield the thinking that the model does not read.
+
+    Anthropic passes over it, whatever model is asked, and a later model may read it: it goes back all the same, so that what is thought next is bound to it,
+    too (platform.claude.com/docs/en/build-with-claude/preserved-thinking, «switching models»; docs.aws.amazon.com/bedrock, «thinking block binding»).
+    """
+    return (part for part in thoughts if not _reads(profile, model, part.content.model or speech.model))
 
 
 def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reasoning, model: str) -> str:

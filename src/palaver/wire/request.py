@@ -185,6 +185,9 @@ class Memo:
 TRANSFORMED = "input_transformations"
 """The key of an answer's metadata with what its provider changed in the request: Anthropic's and OpenAI's own name."""
 
+_UNREAD = re.compile(r"(?:model|organization|end_user)_")
+"""Begins the reasons for which a model may not read thinking, whatever comes before it."""
+
 _PLACE = re.compile(r"messages\.(\d+)")
 
 
@@ -253,13 +256,16 @@ class Request(Mapping[str, Any]):
         return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
 
     def bound_for(self, answer: Message) -> BoundTo | None:
-        """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says it left out."""
+        """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says did not fit.
+
+        Thinking that the model may not read counts as there: it goes back to a model that reads it.
+        """
         field = self.profile.api.blocks.compaction
         if self.bound is not None and any(
             block.type == COMPACTION and (block.model_extra or {}).get(field) for block in answer.contents
         ):
             return bound_after((), self.anew)
-        gone = [index for index, _ in self._transformed(answer)]
+        gone = [index for index, why in self._transformed(answer) if not _UNREAD.match(why)]
         if self.bound is None or not gone:
             return self.bound
         having = [piece for piece in self.pieces if piece.start > max(gone) and own_digest(piece.compiled.script)]

@@ -34,9 +34,6 @@ SIDES: Final[Mapping[str, Callable[[], Sequence[HistorySide]]]] = {
     "vllm": lambda: [ChatSide("glm-5", server="vllm")],
     "switches": lambda: [AnthropicSide(), ResponsesSide(), GeminiSide(), ChatSide()],
 }
-_ALWAYS: Final = ("one claude", "older claude", "gemini", "chat", "deepseek", "kimi", "mistral", "vllm")
-"""The sides of every run; the others are found by `./run soak` while faults are known."""
-
 _SOAK: Final = 1_000
 _EXAMPLES: Final = settings().max_examples
 
@@ -48,9 +45,7 @@ HISTORIES = settings(
 pytestmark = pytest.mark.filterwarnings(f"ignore::{UnknownModelWarning.__module__}.{UnknownModelWarning.__qualname__}")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in _ALWAYS else pytest.mark.soak) for name in SIDES]
-)
+@pytest.mark.parametrize("name", SIDES)
 def test_histories_are_accepted(name: str) -> None:
     """Laws 15 and 16: over any history the stand-in refuses nothing and drops nothing, and nothing more could be kept."""
     requests = 0
@@ -91,7 +86,6 @@ def senders(stack: ExitStack, sides: Sequence[HistorySide]) -> Callable[[History
     return send
 
 
-@pytest.mark.soak
 @settings(HISTORIES, max_examples=max(HISTORIES.max_examples // 10, 5))
 @given(steps=binding_steps(8))
 def test_histories_are_accepted_through_clients(steps: list[BindingStep]) -> None:

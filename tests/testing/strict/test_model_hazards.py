@@ -18,7 +18,7 @@ from palaver.session import Dialog
 from palaver.testing import strict
 from palaver.testing.strict.claude.models import MODELS as CLAUDES
 from palaver.testing.strict.openai.models import MODELS as GPTS
-from palaver.wire import Call, Request, compile, validate  # noqa: A004 - the word for it
+from palaver.wire import Call, How, Request, compile, validate  # noqa: A004 - the word for it
 from palaver.wire.models import ModelTable, read_model
 
 BASH = ToolSpec(name="bash", description="Run a command.", parameters={"type": "object", "properties": {}})
@@ -221,18 +221,17 @@ def test_thinking_of_an_earlier_model_is_read(claude: strict.StrictServer) -> No
 
 
 def test_thinking_that_is_not_read_comes_back(claude: strict.StrictServer) -> None:
-    """«Fable 5.2 → Opus 5.5: silently dropped»: it is left out with a note, and goes again to a model that reads it."""
+    """«Fable 5.2 → Opus 5.5: silently dropped»: it is sent with a note, and what both think goes back together to the model that reads both."""
     provider, dialog = adapter("anthropic", claude), begun()
-    claude.answers([THOUGHT, "Fine."])
+    claude.answers([THOUGHT, "Fine."], [THOUGHT, "Fine."], [THOUGHT, "Fine."])
     ask(dialog, provider, "claude-fable-5-2")
-    for model, kept in (("claude-opus-5-5", 0), ("claude-fable-5-2", 1)):
+    for model, sent, unread in (("claude-opus-5-5", 1, 1), ("claude-fable-5-2", 2, 0)):
         dialog.put_text("And?")
-        claude.answers(["Fine."])
         request = ask(dialog, provider, model)
-        assert thoughts(request) == kept, model
-        assert len(request.report.lost()) == 1 - kept
+        assert thoughts(request) == sent, model
+        assert [change.how for change in request.report] == [How.KEPT] * unread
+        assert [dropped["reason"] for dropped in claude.served[-1].dropped] == ["model_binding_mismatch"] * unread
     assert not claude.refused
-    assert not claude.dropped
 
 
 def test_reasoning_is_read_within_one_family(responses: strict.StrictServer) -> None:
