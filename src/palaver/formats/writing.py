@@ -84,7 +84,7 @@ def spelled(
     scripts: list[Sequence[Speech]] = []
     for exchange in view.exchanges:
         script = tuple(paired(gather(exchange, rules, notes), rules, names, notes, taken))
-        script = tuple(with_own_blocks(script, rules, notes))
+        script = tuple(with_own_blocks(script, rules, notes, taken))
         speeches = ((speech,) for speech in script)
         sent = (with_reasoning(speech, rules, speech[0].model, notes, taken, thinks=True) for speech in speeches)
         script = tuple(speech for kept in sent for speech in kept if speech.parts)

@@ -195,7 +195,7 @@ class _Exchanges:
     def _compiled(self, exchange: Exchange, before: AbstractSet[str], *, opens: bool) -> Compiled:
         notes, taken, profile = ChangeNotes(), Taken(before), self.profile
         script = tuple(paired(gather(exchange, profile, notes, opens=opens), profile, self.names, notes, taken))
-        script = tuple(with_own_blocks(script, profile, notes, self.tools))
+        script = tuple(with_own_blocks(script, profile, notes, taken, self.tools))
         script = tuple(with_reasoning(script, profile, self.model, notes, taken, thinks=self.thinks))
         script = tuple(speech for speech in script if speech.parts)
         return self._piece(exchange, script, notes, taken, opens=opens)

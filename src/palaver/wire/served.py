@@ -29,6 +29,7 @@ from palaver.wire.script import (
     ProviderPart,
     ResultPart,
     Speech,
+    Taken,
     TextPart,
     ThinkingPart,
     from_harness,
@@ -69,14 +70,15 @@ def in_words(part: ProviderPart) -> TextPart | None:
 
 
 def with_own_blocks(
-    script: Sequence[Speech], profile: Profile, notes: ChangeNotes, tools: frozenset[str] | None = None
+    script: Sequence[Speech], profile: Profile, notes: ChangeNotes, taken: Taken, tools: frozenset[str] | None = None
 ) -> Iterator[Speech]:
-    """Return the script without the blocks whose needs the request does not meet.
+    """Return the script without the blocks whose needs the request does not meet, and without those that it has already.
 
     Args:
         script: The speeches of an exchange.
         profile: The provider's rules.
         notes: The changes so far.
+        taken: The ids so far; those of the blocks are added.
         tools: The names of the tools in the request; None for any.
     """
     blocks = profile.api.blocks
@@ -86,6 +88,9 @@ def with_own_blocks(
         kind, name = link(part, blocks)
         reason = blocks.missing(part.kind, part.fields, tools) if tools is not None else ""
         reason = reason or ("its call is left out" if kind == "result" and name in refused else "")
+        item = f"item {part.fields['id']}" if part.fields.get("id") else ""
+        reason = reason or ("its item stands in the request already" if item and item in taken else "")
+        taken.added.update(() if reason or not item else (item,))
         refused.update({name} if reason and kind == "call" else ())
         return reason
 
