@@ -68,16 +68,17 @@ def senders(stack: ExitStack, sides: Sequence[HistorySide]) -> Callable[[History
     calls: dict[str, Callable[..., Any]] = {}
     for side in sides:
         url = stack.enter_context(side.server).url
+        client: anthropic.Anthropic | genai.Client | openai.OpenAI
         if side.api == "anthropic":
-            calls[side.api] = anthropic.Anthropic(
-                base_url=url, api_key="key", max_retries=0, timeout=60
-            ).messages.create
+            client = anthropic.Anthropic(base_url=url, api_key="key", max_retries=0, timeout=60)
+            calls[side.api] = client.messages.create
         elif side.api == "gemini":
-            options = types.HttpOptions(base_url=url)
-            calls[side.api] = genai.Client(api_key="key", http_options=options).models.generate_content
+            client = genai.Client(api_key="key", http_options=types.HttpOptions(base_url=url))
+            calls[side.api] = client.models.generate_content
         else:
             client = openai.OpenAI(base_url=url, api_key="key", max_retries=0)
             calls[side.api] = client.responses.create if "responses" in side.api else client.chat.completions.create
+        stack.callback(client.close)  # and it is not collected before, which closes it, too
 
     def send(side: HistorySide, request: Request) -> None:
         with suppress(anthropic.APIStatusError, openai.APIStatusError, errors.APIError):
