@@ -104,7 +104,7 @@ def _stages(view: View, exchanges: Sequence[Exchange]) -> Iterator[_Stage]:
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
 
     def rank(place: Handle) -> tuple[int, int]:
-        return ranks.get(place.dialog, len(ranks)), place.seq
+        return ranks.get(place.dialog, len(view.shared)), place.seq
 
     begun = list(accumulate((_BEFORE if each.first is None else rank(each.first) for each in exchanges), max))
     cut = max((at + 1 for at, each in enumerate(exchanges) if each.derived in _CUTS and each.first is None), default=0)
