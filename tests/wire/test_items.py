@@ -16,6 +16,7 @@ from palaver.messages import (
     ThinkingContent,
     ToolMessage,
     ToolResultContent,
+    UnknownContent,
     thaw,
 )
 from palaver.session import Dialog, Session
@@ -214,3 +215,18 @@ def test_a_streamed_compaction_is_whole(server: strict.StrictServer) -> None:
     assert dialog.messages[-1].contents[0].model_extra["encrypted_content"]
     ask(server, dialog, "And?", "Well.")
     accepted(server)
+
+
+def test_items_of_codex_are_items_of_requests(server: strict.StrictServer) -> None:
+    """Codex logs searches without ids and with a field of its own; each gets an id that requests want, and the field stays in the log."""
+    search: Json = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "x"}}
+    own = {"internal_chat_message_metadata_passthrough": {"turn_id": "1"}}
+    dialog = begun()
+    dialog.put_text("Go.")
+    contents = (UnknownContent.from_dict(search), UnknownContent.from_dict(search | own), TextContent("Done."))
+    dialog.append(AssistantMessage(contents=contents, provider="openai", model=MODEL))
+    request = ask(server, dialog, "And?", "Well.")
+    sent = [item for item in thaw(request.body)["input"] if item["type"] == "web_search_call"]
+    assert len({item["id"] for item in sent}) == 2
+    assert all(item.keys() == {"id", *search} for item in sent)
+    assert not server.refused

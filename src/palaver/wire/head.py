@@ -21,6 +21,7 @@ from palaver.view import View
 from palaver.wire.gather import instructions
 from palaver.wire.pairing import Names, native
 from palaver.wire.request import Call, Compiled
+from palaver.wire.rules import no_sampling
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
 from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, Declared, How, TextPart, answer_as
 from palaver.wire.table import Body, Profile, Provided
@@ -83,11 +84,12 @@ def without_cached(body: Body, profile: Profile, notes: ChangeNotes) -> Body:
     return {name: value for name, value in body.items() if name not in cache.moved}
 
 
-def sampled(body: Body, fields: Sequence[str], profile: Profile, notes: ChangeNotes) -> Body:
-    """Return an object without these sampling parameters where the model takes none."""
-    refused = () if profile.reasoning.sampling else [name for name in fields if body.get(name) is not None]
+def sampled(body: Body, fields: Sequence[str], profile: Profile, notes: ChangeNotes, effort: object = None) -> Body:
+    """Return an object without these sampling parameters where the model takes none, or none with this effort."""
+    why = no_sampling(profile, effort)
+    refused = [name for name in fields if body.get(name) is not None] if why else ()
     for name in refused:
-        notes.add(None, "parameter", How.DROPPED, f"{name}: this model takes no sampling parameters")
+        notes.add(None, "parameter", How.DROPPED, f"{name}: {why}")
     return {name: value for name, value in body.items() if name not in refused}
 
 

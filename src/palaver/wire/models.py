@@ -106,8 +106,9 @@ class Reach(NamedTuple):
 EVERY = Reach((), (0, 0), (99, 99))
 """All models of the line."""
 
-Sampling: TypeAlias = Literal["yes", "no", "old"]
-"""Whether temperature, top_p and top_k are accepted: `old` for requests that name a version of the API before its newest."""
+Sampling: TypeAlias = Literal["yes", "no", "old", "idle"]
+"""Whether temperature, top_p and top_k are accepted: `old` for requests that name a version of the API before its newest, `idle` for those without
+an effort."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +176,7 @@ class ModelRow:
     @property
     def samples(self) -> bool:
         """Whether a request of the version that it is asked in may have sampling parameters."""
-        return self.sampling == "yes" or (self.sampling == "old" and bool(self.version))
+        return self.sampling in {"yes", "idle"} or (self.sampling == "old" and bool(self.version))
 
     def of_family(self, model: ModelId) -> bool:
         """Return whether it is about the family of a model, in some version."""

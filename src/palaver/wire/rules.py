@@ -70,11 +70,20 @@ def efforts(effort: Spot, known: Sequence[str]) -> Iterator[Violation]:
         yield effort.breaks(Breach.PARAMETER_REFUSED, f"this model takes {', '.join(known)}")
 
 
-def unsampled(body: Spot, fields: Iterable[str], profile: Profile) -> Iterator[Violation]:
+def no_sampling(profile: Profile, effort: object = None) -> str:
+    """Return why a model takes no sampling parameters in a request with this effort, or an empty text."""
+    if not profile.reasoning.sampling:
+        return "this model takes no sampling parameters"
+    idle = not profile.reasoning.idle_sampling or effort in (None, "none")
+    return "" if idle else "this model takes no sampling parameters while it reasons"
+
+
+def unsampled(body: Spot, fields: Iterable[str], profile: Profile, effort: object = None) -> Iterator[Violation]:
     """Check that a model that takes no sampling parameters gets none."""
-    for name in () if profile.reasoning.sampling else fields:
+    why = no_sampling(profile, effort)
+    for name in fields if why else ():
         if body[name]:
-            yield body[name].breaks(Breach.PARAMETER_REFUSED, "this model takes no sampling parameters")
+            yield body[name].breaks(Breach.PARAMETER_REFUSED, why)
 
 
 # --- the body as JSON text: values that JSON has, strings that every server can read, and its size in bytes ---------------

@@ -138,6 +138,7 @@ class Reasoning:
         efforts: The values of the effort, or of Gemini's thinking level; empty where they are not checked.
         quiet_effort: The highest effort at which thinking can be turned off; empty for any.
         sampling: Whether temperature, top_p and top_k are accepted.
+        idle_sampling: Whether they are accepted only without an effort, or with the effort `none`.
         reads: Whose thinking the model reads besides its own.
         bound: Whether the provider refuses or withholds thinking after anything before it changed.
         maker: Who makes the artefacts, as recordings spell it once resellers are told apart; empty where none go back.
@@ -154,6 +155,7 @@ class Reasoning:
     efforts: tuple[str, ...] = ()
     quiet_effort: str = ""
     sampling: bool = True
+    idle_sampling: bool = False
     reads: tuple[Reach, ...] = ()
     bound: bool = False
     maker: str = ""

@@ -9,6 +9,7 @@ say the same of their maker, and nothing of what preceded them, as a stand-in ca
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +159,8 @@ def _typed(request: Request) -> Iterator[str]:
     try:
         hold_to_types(f"{name}-beta" if request.headers else name, json.loads(request.data))
     except ValidationError as error:
-        yield f"not of the types: {error.errors(include_url=False)[:2]}"
+        reasons = [(place["loc"][-2:], place["msg"]) for place in error.errors(include_url=False, include_input=False)]
+        yield f"not of the types: {reasons[:4]}"
 
 
 def _adopted(body: Json, makers: Mapping[str, str]) -> Json:
@@ -199,8 +201,10 @@ def main(kinds: Sequence[str]) -> int:
         table.add_row(name, f"{number:,}")
     table.add_row("faults", f"{len(faults):,}")
     console.print(table)
-    for fault in faults[:50]:
-        console.print(fault, markup=False)
+    kinds_of = Counter(re.sub(r"\d+", "N", fault.partition(": ")[2]) for fault in faults)
+    for text, number in kinds_of.most_common(20):
+        first = next(fault for fault in faults if re.sub(r"\d+", "N", fault.partition(": ")[2]) == text)
+        console.print(f"{number:,} x {first}", markup=False)
     return bool(faults)
 
 

@@ -78,10 +78,11 @@ def test_openai_neither_returns_nor_takes_reasoning() -> None:
 
 
 def test_chat_parameters_of_reasoning_models() -> None:
-    """Sampling and the old limit are refused by models that reason."""
+    """Sampling is refused while a model reasons, and the old limit by all models that do."""
     with talking("openai") as (server, client):
+        sent(client, server, [QUESTION], model="gpt-5.2", temperature=0.5)
         with refusal("Only the default (1) value is supported"):
-            sent(client, server, [QUESTION], model="gpt-5.2", temperature=0.5)
+            sent(client, server, [QUESTION], model="gpt-5.2", temperature=0.5, reasoning_effort="low")
         with refusal("Use 'max_completion_tokens' instead"):
             sent(client, server, [QUESTION], model="gpt-5.2", max_tokens=9)
         sent(client, server, [QUESTION], model="gpt-4.1", max_tokens=9, temperature=0.5)

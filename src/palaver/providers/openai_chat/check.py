@@ -220,7 +220,8 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
     yield from rules.efforts(body["reasoning_effort"], subject.profile.reasoning.efforts)
-    yield from rules.unsampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), subject.profile)
+    fields = ("temperature", "top_p", "logprobs", "top_logprobs")
+    yield from rules.unsampled(body, fields, subject.profile, body["reasoning_effort"].value)
 
 
 def _functions(subject: Subject) -> Iterator[Violation]:

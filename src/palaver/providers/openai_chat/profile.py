@@ -89,7 +89,9 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
         PROFILE,
         tools=replace(PROFILE.tools, served=row.served, functions=row.functions),
         answers=replace(PROFILE.answers, native=row.schema),
-        reasoning=replace(PROFILE.reasoning, efforts=row.efforts, sampling=row.samples),
+        reasoning=replace(
+            PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, idle_sampling=row.sampling == "idle"
+        ),
         columns=columns,
     )
     return as_served(profile, server_of(model, row.server))

@@ -48,7 +48,8 @@ def head(outline: Outline) -> Body:
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
     body = with_parameters({**out, **outline.provided.fields}, call)
-    return sampled(body, ("temperature", "top_p", "logprobs", "top_logprobs"), outline.profile, outline.notes)
+    fields, effort = ("temperature", "top_p", "logprobs", "top_logprobs"), body.get("reasoning_effort")
+    return sampled(body, fields, outline.profile, outline.notes, effort)
 
 
 def provided(_known: Mapping[str, Any], options: Body) -> Provided:

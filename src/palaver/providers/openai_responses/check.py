@@ -273,7 +273,8 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     if wanted["type"].text == "json_schema":
         yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
     yield from rules.efforts(body["reasoning"]["effort"], subject.profile.reasoning.efforts)
-    yield from rules.unsampled(body, ("temperature", "top_p", "top_logprobs"), subject.profile)
+    fields, effort = ("temperature", "top_p", "top_logprobs"), body["reasoning"]["effort"].value
+    yield from rules.unsampled(body, fields, subject.profile, effort)
 
 
 CHECKS: Final = (_identity, _reasoning, _pairing, _worded, _payloads, _toolset, _parameters)

@@ -50,8 +50,11 @@ _ID_DIGITS = 24
 _ID_KIND = re.compile(r"[a-zA-Z0-9-]{1,16}_")
 """How ids of items begin, which the provider checks."""
 
-_OF_ANSWERS = "created_by"
-"""A field that items of answers have, and those of requests have not."""
+_OF_ANSWERS = frozenset({"created_by", "internal_chat_message_metadata_passthrough"})
+"""Fields that items have in answers and in Codex's logs, and not in requests."""
+
+_UNNAMED = {"web_search_call": "ws_", "image_generation_call": "ig_"}
+"""Kinds of items that Codex logs without their ids, which requests must have, and how such ids begin."""
 
 
 def missing(kind: str, fields: Mapping[str, Any], _tools: frozenset[str]) -> str:
@@ -79,8 +82,10 @@ def own_item(part: ProviderPart, *, after_reasoning: bool) -> Body:
 
     «Item 'ws_…' of type 'web_search_call' was provided without its required 'reasoning' item: 'rs_…'»: LionSR/TeXRA#1775.
     """
-    out: Body = {"type": part.kind, **{key: value for key, value in part.fields.items() if key != _OF_ANSWERS}}
+    out: Body = {"type": part.kind, **{key: value for key, value in part.fields.items() if key not in _OF_ANSWERS}}
     name = out.get("id")
+    if name is None and part.kind in _UNNAMED:
+        return out | {"id": f"{_UNNAMED[part.kind]}{derive_id(str(part.origin))[:_ID_DIGITS]}"}
     if not isinstance(name, str) or after_reasoning or part.kind not in OWN:
         return out
     if part.kind in _FREE:

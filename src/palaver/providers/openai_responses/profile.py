@@ -108,7 +108,12 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
             updates="added" if row.tools_inside else "",
         ),
         reasoning=replace(
-            PROFILE.reasoning, efforts=row.efforts, sampling=row.samples, bound=row.bound, reads=row.reads
+            PROFILE.reasoning,
+            efforts=row.efforts,
+            sampling=row.samples,
+            idle_sampling=row.sampling == "idle",
+            bound=row.bound,
+            reads=row.reads,
         ),
         columns=columns,
         compacts_from=_COMPACTS_FROM if row.compacts else 0,

@@ -57,7 +57,8 @@ def head(outline: Outline) -> Body:
     if call.stream:
         out["stream"] = True
     body = with_parameters(out | _compacting(outline.compact_at) | {"store": False}, call)
-    return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes)
+    effort = (body.get("reasoning") or {}).get("effort")
+    return sampled(body, ("temperature", "top_p", "top_logprobs"), outline.profile, outline.notes, effort)
 
 
 _OF_SERVERS: Mapping[str, str] = {

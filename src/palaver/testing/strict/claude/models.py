@@ -64,8 +64,9 @@ class ClaudeModel:
         return self.version < (4, 7)
 
     def reads_from(self, maker: str) -> bool:
-        """Return whether it reads thinking of this model."""
-        return maker == self.name or re.fullmatch(self.reads, maker) is not None
+        """Return whether it reads thinking of this model, with or without a date."""
+        name = undated(maker)
+        return name == self.name or re.fullmatch(self.reads, name) is not None
 
     def info(self) -> Json:
         """Return the entry of `GET /v1/models`."""
@@ -173,6 +174,11 @@ MODELS: Final = {row.name: row for row in _ROWS}
 """The models by name, newest first."""
 
 
+def undated(name: str) -> str:
+    """Return the name of a model without its date."""
+    return re.sub(r"-(\d{8}|latest|0)$", "", name)
+
+
 def model_named(name: str) -> ClaudeModel | None:
     """Return the model of a name, with or without a date."""
-    return MODELS.get(re.sub(r"-(\d{8}|latest|0)$", "", name))
+    return MODELS.get(undated(name))

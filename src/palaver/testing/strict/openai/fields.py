@@ -231,7 +231,7 @@ def _check_parameters(subject: ResponsesRequest) -> None:
     if not model.family:
         return
     for name in ("temperature", "top_p", "top_logprobs"):
-        if body.get(name) is not None:
+        if body.get(name) is not None and not model.samples((body.get("reasoning") or {}).get("effort")):
             refuse(f"Unsupported parameter: '{name}' is not supported with this model.", name, "unsupported_parameter")
     updates = [item.get("reasoning") for item in subject.items if item["type"] == "configuration_update"]
     for asked in (body.get("reasoning"), *updates):

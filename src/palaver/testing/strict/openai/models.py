@@ -22,6 +22,7 @@ class OpenAIModel:
         none: Whether effort `none` is accepted.
         preserved: Whether reasoning is bound to what precedes it.
         chat_tools: Whether chat completions accept functions with reasoning.
+        idle_sampling: Whether sampling parameters are accepted without reasoning, which is then the default (vercel/ai#10932).
     """
 
     name: str
@@ -29,6 +30,11 @@ class OpenAIModel:
     none: bool = False
     preserved: bool = False
     chat_tools: bool = False
+    idle_sampling: bool = False
+
+    def samples(self, effort: object) -> bool:
+        """Return whether sampling parameters are accepted with an effort."""
+        return not self.family or (self.idle_sampling and effort in (None, "none"))
 
     @property
     def efforts(self) -> tuple[str, ...]:
@@ -47,8 +53,8 @@ _ROWS: Final = (
     OpenAIModel("gpt-5.6-sol", "gpt-5.6", none=True),
     OpenAIModel("gpt-5.6-terra", "gpt-5.6", none=True),
     OpenAIModel("gpt-5.6-luna", "gpt-5.6", none=True),
-    OpenAIModel("gpt-5.2", "gpt-5", none=True, chat_tools=True),
-    OpenAIModel("gpt-5.1", "gpt-5", none=True, chat_tools=True),
+    OpenAIModel("gpt-5.2", "gpt-5", none=True, chat_tools=True, idle_sampling=True),
+    OpenAIModel("gpt-5.1", "gpt-5", none=True, chat_tools=True, idle_sampling=True),
     OpenAIModel("gpt-5", "gpt-5", chat_tools=True),
     OpenAIModel("gpt-4.1", "", chat_tools=True),
     OpenAIModel("gpt-4o", "", chat_tools=True),

@@ -85,17 +85,17 @@ def _openai(body: Json, seal: Seal) -> None:
             "To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
             "reasoning_effort",
         )
-    _check_sampling(body)
+    _check_sampling(body, samples=model.samples(effort))
 
 
-def _check_sampling(body: Json) -> None:
+def _check_sampling(body: Json, *, samples: bool) -> None:
     if body.get("max_tokens") is not None:
         text = (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
         )
         refuse(text, "max_tokens", "unsupported_parameter")
     for name in ("temperature", "top_p"):
-        if body.get(name) not in (None, 1):
+        if not samples and body.get(name) not in (None, 1):
             text = f"Unsupported value: '{name}' does not support {body[name]} with this model. Only the default (1) value is supported."
             refuse(text, name, "unsupported_value")
 
