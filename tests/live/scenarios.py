@@ -130,7 +130,8 @@ class Talk:
             self.side.server.answers(self.side.said(kind, str(len(self.dialog.messages)), resumed=False))
         answer = await collect(self.provider.stream(request))
         self.noted += len(request.report.lost())
-        self.dropped += len(answer.metadata.get(TRANSFORMED) or ())
+        gone = answer.metadata.get(TRANSFORMED) or ()  # what the model does not read is left out by the API itself
+        self.dropped += sum("prefix" in str(each.get("reason")) for each in gone)
         self.dialog.append(answer)
         return answer
 

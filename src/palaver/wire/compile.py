@@ -57,7 +57,7 @@ from palaver.wire.script import (
 )
 from palaver.wire.served import carried, links, repeated, settled, with_own_blocks, without
 from palaver.wire.table import Body, Profile, Provided
-from palaver.wire.updates import Settings, settings, updates
+from palaver.wire.updates import PlacedSettings, settings, updates
 
 _BESIDE = 1024
 """Bytes kept free besides a request's media: brackets, marks, and the reasons of media that are left out after all."""
@@ -342,7 +342,7 @@ def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> t
 
 
 def _updated(
-    sent: Sequence[_Sent], after: _Sent, known: Settings, exchanges: _Exchanges, outline: Outline
+    sent: Sequence[_Sent], after: _Sent, known: PlacedSettings, exchanges: _Exchanges, outline: Outline
 ) -> tuple[list[_Sent], _Sent]:
     """Return the exchanges with the changes of instructions and tools between them, and what must come after them."""
     if len(known.stages) == 1:

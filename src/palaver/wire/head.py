@@ -25,7 +25,7 @@ from palaver.wire.rules import no_sampling
 from palaver.wire.schemas import in_dialect, narrowed, not_strict
 from palaver.wire.script import NO_TOOL, NO_TOOL_DESCRIPTION, ChangeNotes, Declared, How, TextPart, answer_as
 from palaver.wire.table import Body, Profile, Provided
-from palaver.wire.updates import Settings
+from palaver.wire.updates import PlacedSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _today(tool: ToolSpec, declared: Declared, profile: Profile, theirs: Provide
 
 
 def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
-    known: Settings,
+    known: PlacedSettings,
     view: View,
     profile: Profile,
     call: Call,

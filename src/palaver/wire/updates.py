@@ -53,7 +53,7 @@ class _Stage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class PlacedSettings:
     """Where the instructions and tools of a view are written.
 
     Attributes:
@@ -77,7 +77,7 @@ class Settings:
         return tuple({tool.name: tool for tool in tools}.values())
 
 
-def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> Settings:
+def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> PlacedSettings:
     """Return where the instructions and tools of a view are written.
 
     Args:
@@ -96,7 +96,7 @@ def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> Set
         for before, after in pairwise(stages[: top + 1])
         if after.since is not None and _differ(before, after, what) and not _answered(exchanges[after.at :])
     )
-    return Settings(head, stages, system, tools, anew)
+    return PlacedSettings(head, stages, system, tools, anew)
 
 
 def _stages(view: View, exchanges: Sequence[Exchange]) -> Iterator[_Stage]:
@@ -172,7 +172,7 @@ def inside(view: View, profile: Profile) -> tuple[View, tuple[TextPart, ...], tu
 
 
 def updates(
-    known: Settings,
+    known: PlacedSettings,
     roles: Sequence[tuple[str, str]],
     names: Names,
     declare: Callable[[Sequence[ToolSpec]], Iterable[Declared]],
@@ -223,7 +223,7 @@ def _place(roles: Sequence[tuple[str, str]], at: int) -> int | None:
     return None
 
 
-def _texts(known: Settings, first: int, last: int, profile: Profile) -> tuple[TextPart, ...]:
+def _texts(known: PlacedSettings, first: int, last: int, profile: Profile) -> tuple[TextPart, ...]:
     """Return what has changed in the instructions, from the stage before `first` to the stage `last`."""
     if last <= known.system:
         return ()
@@ -252,7 +252,7 @@ def _alike(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _tools(
-    known: Settings,
+    known: PlacedSettings,
     first: int,
     last: int,
     profile: Profile,
@@ -268,7 +268,7 @@ def _tools(
         yield ToolChangePart(each.name, each)
 
 
-def _added(known: Settings, first: int, last: int, profile: Profile) -> list[ToolSpec]:
+def _added(known: PlacedSettings, first: int, last: int, profile: Profile) -> list[ToolSpec]:
     """Return the tools that are added or declared anew. Where the choice of tools leaves out what is withdrawn, what was added once stays."""
     if last <= known.tools:
         return []
