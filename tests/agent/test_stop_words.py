@@ -166,7 +166,10 @@ def test_a_refused_question_goes_to_the_next_model(claude: strict.StrictServer) 
     assert [body["model"] for body in bodies] == [STRICT, STRICT, *models, models[1]]
     assert "I wi" not in str(bodies[2:])
     assert RAN == ["ls"]
-    accepted(claude)
+    assert not claude.refused
+    assert {dropped["reason"] for dropped in claude.dropped} == {"model_binding_mismatch"}, (
+        "thinking that the next model does not read"
+    )
     again = agent_of(claude, fallback_models=models)
     claude.answers(*[strict.NextAnswer([], stop="refusal")] * 3)
     with pytest.raises(AgentFailure) as caught:

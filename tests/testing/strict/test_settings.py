@@ -17,7 +17,7 @@ from palaver import Agent, Session
 from palaver.context.meter import Meter
 from palaver.errors import InvalidRequest
 from palaver.log import Instructions, Section, Toolset, ToolSpec
-from palaver.messages import ToolMessage, ToolResultContent
+from palaver.messages import AssistantMessage, TextContent, ToolMessage, ToolResultContent
 from palaver.providers import Provider, collect, connect_model, profile
 from palaver.session import Dialog
 from palaver.testing import strict
@@ -261,6 +261,23 @@ def test_forks_and_earlier_views_have_their_own_settings(claude: strict.StrictSe
     assert str(main.data).count('"signature"') == 2
     assert not claude.refused
     assert not claude.dropped
+
+
+def test_changes_keep_their_place_in_a_window() -> None:
+    """In a branch with two parts of the dialog before it, a change comes where it came, not after what the branch adds."""
+    dialog = begun(BASH)
+    for said in ("One.", "Two."):
+        dialog.put_text(said)
+        dialog.append(AssistantMessage(contents=(TextContent(content="Done."),)))
+    dialog.record(instructed("Be kind."))
+    branch = dialog.fork(last_n=1)
+    sent = []
+    for said in ("Three.", "Four."):
+        branch.put_text(said)
+        sent.append(branch.request("anthropic", "claude-fable-5-2"))
+        branch.append(AssistantMessage(contents=(TextContent(content="Done."),)))
+    assert [message["role"] for message in sent[0].body["messages"]][-2:] == ["user", "system"]
+    assert broken_at(*sent) is None
 
 
 @pytest.mark.parametrize("committed", [True, False])
