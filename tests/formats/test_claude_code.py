@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from palaver.log import Compaction, ContextEdit, Custom, Instructions, Toolset
-from palaver.messages import Role, Speaker
+from palaver.messages import Role, Speaker, thaw
+from palaver.providers import profile
+from palaver.wire import Call, compile  # noqa: A004 - the word for it
 from tests.formats.reading import Read, events_of, read_bytes
 from tests.formats.samples import Claude, call, text
 
@@ -127,6 +129,29 @@ def test_compaction_shows_what_the_agent_saw(tmp_path: Path) -> None:
         assert len(found.shown(whole=True)) == 7, logical
         assert sum(gone.messages for gone in found.view().omissions) == 4, logical
         assert ([branch.dialog for branch in found.branches], found.counted()) == (["main"], 8), logical
+
+
+def test_the_providers_compaction_is_kept(tmp_path: Path) -> None:
+    """Row 32: a block of Anthropic's own compaction, and what it says it cleared, stay; requests to Anthropic begin with the block."""
+    session = small()
+    block = {"type": "compaction", "content": "a.txt was found.", "encrypted_content": "c2VhbGVk"}
+    session.user("u2", "And now?")
+    session.model("a4", "msg_3", block)
+    session.model("a5", "msg_3", text("Nothing."))
+    edits = {"applied_edits": [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": 1}]}
+    session.records[-1]["message"]["context_management"] = edits
+    session.user("u3", "Sure?")
+    found = read(tmp_path, session)
+    (kept,) = [part for message in found.said() for part in message.contents if part.type == "compaction"]
+    assert {"type": kept.type, **(kept.model_extra or {})} == block
+    assert found.said()[-2].metadata == {"context_management": edits}
+    assert found.codes() == {}
+    request = compile(found.view(), profile("anthropic", "claude-opus-4-6"), Call(model="claude-opus-4-6"), _none)
+    assert thaw(request.body["messages"][0]["content"]) == [block, {"type": "text", "text": "Nothing."}]
+
+
+def _none(digest: str) -> bytes:
+    raise AssertionError(digest)
 
 
 def test_microcompaction_clears_results(tmp_path: Path) -> None:

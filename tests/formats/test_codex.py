@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from palaver.formats.codex.messages import SUMMARY_PREFIX
 from palaver.log import Compaction
-from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent, thaw
+from palaver.providers import profile
+from palaver.wire import Call, compile  # noqa: A004 - the word for it
 from tests.formats.reading import Read, read_bytes
 from tests.formats.samples import codex, event, item, jsonl, said, tokens
 
@@ -102,7 +106,7 @@ def test_calls_of_every_kind_are_calls(tmp_path: Path) -> None:
 def test_replaced_history_is_a_compaction(tmp_path: Path) -> None:
     """Afterwards the view is the new history: items that stand in the file as they are, and texts for the rest."""
     first, agents = said("user", "First."), said("user", "# AGENTS.md instructions, newer")
-    history = [first[1], agents[1], first[1], {"type": "compaction", "encrypted_content": SEALED}]
+    history = [first[1], agents[1], first[1], {"type": "compaction", "encrypted_content": "REDACTED"}]
     replaced = ("compacted", {"message": "", "replacement_history": history})
     acted = [call("c1", cmd="ls"), output("c1")]
     found = read(tmp_path, TURN, first, *acted, first, said("assistant", "Done."), replaced, said("user", "Second."))
@@ -113,6 +117,34 @@ def test_replaced_history_is_a_compaction(tmp_path: Path) -> None:
     system = [block.content for block in found.view().system]
     assert [content.content for content in system if isinstance(content, TextContent)] == ["You are Codex."]
     assert len(found.shown(whole=True)) == 6
+
+
+@pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
+def test_the_providers_compaction_is_kept(tmp_path: Path, kind: str) -> None:
+    """Row 48: the item of a new history, or of an answer, is a block of the model's, and goes back to OpenAI as it came, with the words that go with it."""
+    first, block = said("user", "First."), {"type": kind, "id": "cmp_1", "encrypted_content": SEALED}
+    replaced = ("compacted", {"message": "", "replacement_history": [first[1], block]})
+    talk = [TURN, first, said("assistant", "Done.")]
+    inline = [*talk, said("user", "More."), ("response_item", block), said("assistant", "Went on.")]
+    for records, words in (
+        ([*talk, replaced], ["First.", "Second."]),
+        ([*inline, replaced], ["First.", "Second."]),
+        (inline, ["Went on.", "Second."]),
+    ):
+        found = read(tmp_path, *records, said("user", "Second."))
+        kept = [part for message in found.said() for part in message.contents if part.type == "compaction"]
+        assert [part.model_extra for part in kept] == [{"id": "cmp_1", "encrypted_content": SEALED}]
+        request = compile(
+            found.view(), profile("openai-responses", "gpt-5.3-codex"), Call(model="gpt-5.3-codex"), _none
+        )
+        assert {"type": "compaction", "encrypted_content": SEALED} in thaw(request.body["input"])
+        told = [item["content"] for item in request.body["input"] if item["type"] == "message"]
+        assert [part if isinstance(part, str) else part[0]["text"] for part in told] == words
+        assert found.codes() == {}
+
+
+def _none(digest: str) -> bytes:
+    raise AssertionError(digest)
 
 
 def test_old_compaction_has_the_users_words_and_a_summary(tmp_path: Path) -> None:

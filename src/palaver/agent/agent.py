@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls
 from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
+from palaver.agent.compacting import compacted
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler, require_invoker
 from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords
@@ -20,7 +21,7 @@ from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.trace import Answer, OutputT, Trace
 from palaver.agent.turn import TurnState, read_turn
-from palaver.context import DEFAULT_POLICY, policy, require_policy
+from palaver.context import DEFAULT_POLICY, Policy, policy, require_policy
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle
@@ -553,6 +554,29 @@ class Agent(Generic[OutputT]):
         """Answer, and yield every event as it happens: `for event in agent.stream()`, or `async for`. The arguments are those of `arespond`."""
         return TurnStream(*self._called(input, call))
 
+    def compact(self, alias: str | None = None) -> Handle:
+        """Compact a dialog; the synchronous form of `acompact`."""
+        return run_sync(partial(self.acompact, alias))
+
+    async def acompact(self, alias: str | None = None) -> Handle:
+        """Compact a dialog now, between two turns, as the agent's policy does it. The policy `provider` asks the provider.
+
+        Args:
+            alias: The dialog. Default: the active one.
+
+        Returns:
+            The entry: the compaction, or the provider's answer with its block.
+
+        Raises:
+            InvalidInput: A message waits for its answer, the provider compacts no conversation of the model, or the view would not become smaller.
+            ProviderError: The provider returned no compaction.
+            Busy: A turn is running in the dialog.
+            Conflict: Another process wrote to the dialog meanwhile.
+        """
+        dialog, settings = self._named(alias), self._settings({})
+        with RUNNING.turn(dialog.store, dialog.dialog_id):
+            return await compacted(dialog, settings)
+
     async def answer_in(self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = "") -> Trace:
         """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again.
 
@@ -615,13 +639,19 @@ class Agent(Generic[OutputT]):
         if not isinstance(model, str):
             raise InvalidInput(f"model is {model!r}.", hint="Pass the name of a model.")
         named = DEFAULT_POLICY if self.context_manager is None and self.budget is not None else self.context_manager
+        manager = policy(named, self.model, runtime=self.runtime)
+        if self.options.triggers and isinstance(manager, Policy) and manager.asks_provider:
+            hint = "Set the policy's `trigger`, a share of the limit, or call compact()."
+            raise InvalidInput(
+                f"Triggers do nothing under the policy {manager.name!r}: the provider compacts.", hint=hint
+            )
         return CallSettings(
             agent=self,
             options=self.options,
             model=self.model,
             invoker=self.llm_invoker,
             model_args={**self.model_args, **(call.get("args") or {})},
-            context_manager=policy(named, self.model, runtime=self.runtime),
+            context_manager=manager,
             budget=None if self.budget is None else Budget.parse(self.budget, self.model),
             fallback=policy(self.options.fallback, self.model),
             call=call,

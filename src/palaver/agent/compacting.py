@@ -8,20 +8,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from palaver.agent.events import Compacted
+from palaver.agent.claim import require_unclaimed
+from palaver.agent.events import Asking, Compacted
 from palaver.agent.invoking import WorkingCopy
+from palaver.agent.options import CallSettings
 from palaver.agent.run import AgentRun
-from palaver.agent.turn import REFUSED, REPEATED, RejectedAnswer
+from palaver.agent.turn import REFUSED, REPEATED, RejectedAnswer, read_turn
 from palaver.context import DEFAULT_POLICY, Composed, ContextManager, Policy, compose, policy
 from palaver.context.meter import Meter
 from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, SummaryRequest, summarize
 from palaver.context.triggers import Figures, fired, next_request
-from palaver.errors import Conflict, ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound
+from palaver.errors import Conflict, ContextOverflow, Erased, InfeasibleBudget, InvalidInput, NotFound, ProviderError
 from palaver.ids import DialogId, new_message_id, now
 from palaver.log import Handle, Place, copy_of
 from palaver.log.entries import CallStarted, Compaction, Custom, MessageEntry
 from palaver.messages import Message, Role, Speaker, StopReason, TextContent, ToolCallContent, UserMessage
-from palaver.providers import Provider, collect
+from palaver.providers import Event, Provider, collect
 from palaver.session import Dialog
 from palaver.session.compaction import ATTEMPT as REJECTED_COMPACTION
 from palaver.tokens import Budget, model_info
@@ -29,6 +31,7 @@ from palaver.tools import execute, run_in_worker
 from palaver.view import Block, Exchange, Turn, View, in_force
 from palaver.wire import Call, Request
 from palaver.wire import compile as compile_request
+from palaver.wire.binding import COMPACTION
 
 _OVERFLOW_SHARE = 0.8
 """The share of the provider's stated limit for the next request. Coming answers and results need the rest."""
@@ -68,7 +71,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
     if manager is None and limit is not None:
         manager = policy(DEFAULT_POLICY, run.settings.model)
     if isinstance(manager, Policy):
-        manager = _for_model(run, manager)
+        manager = _for_model(run.settings, manager)
         await _read_again(run, manager)
         if limit is None and run.settings.options.triggers:
             await _committed(run, manager, await run_in_worker(partial(_fired, run, manager)))
@@ -94,10 +97,63 @@ def _composed(run: AgentRun, manager: ContextManager, view: View, budget: Budget
     return compose(view, manager, budget, _meter(run), fallback=fallback, committed=committed)
 
 
-def _for_model(run: AgentRun, manager: Policy) -> Policy:
-    """Return a policy for the requests of the run's model, where the invoker says what they may have."""
-    provider = getattr(run.settings.invoker, "provider", None)
-    return manager.for_profile(provider.profile_for(run.settings.model)) if isinstance(provider, Provider) else manager
+def _for_model(settings: CallSettings, manager: Policy) -> Policy:
+    """Return a policy for the requests of an agent's model, where its invoker says what they may have."""
+    provider = getattr(settings.invoker, "provider", None)
+    return manager.for_profile(provider.profile_for(settings.model)) if isinstance(provider, Provider) else manager
+
+
+# --- between two turns ---------------------------------------------------------------------------------------------------
+
+
+async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
+    """Compact a conversation now: commit the policy's plan, or append the block that the provider returns when it is asked.
+
+    Raises:
+        InvalidInput: A turn is not over, the provider compacts no conversation of the model, or the view would not become smaller.
+        ProviderError: The provider returned no compaction.
+        Conflict: Another process wrote meanwhile.
+    """
+    dialog.reload()
+    turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id))
+    require_unclaimed(dialog.store, dialog.dialog_id, turn)
+    tail = dialog.tail
+    if turn.open or turn.pending or turn.inbox or tail is None or not tail.is_assistant_side:
+        raise InvalidInput(
+            "Between an answer and the next message a conversation is compacted; this one waits for an answer."
+        )
+    manager = settings.context_manager or policy(DEFAULT_POLICY, settings.model)
+    if isinstance(manager, Policy) and manager.asks_provider:
+        return await _asked(dialog, settings, _for_model(settings, manager))
+    compaction, summarizer = dialog.compaction, settings.options.summarizer
+    known: dict[str, Any] = {"budget": settings.budget, "model": settings.model}
+    if summarizer is None:
+        preview = await run_in_worker(partial(compaction.preview, manager, **known))
+    else:
+        preview = await compaction.apreview(summarizer, manager, **known)
+    return await run_in_worker(preview.approve)
+
+
+async def _asked(dialog: Dialog, settings: CallSettings, manager: Policy) -> Handle:
+    """Ask the provider for a compaction, and append its answer."""
+    view = await run_in_worker(partial(dialog.view, manager, settings.budget, model=settings.model))
+
+    async def record(event: Event | Asking) -> None:
+        if isinstance(event, Asking):
+            await run_in_worker(partial(dialog.calls.record, event.request))
+
+    args = {"provider_tools": view.provided, **settings.model_args, "compact": True, "stream": False}
+    result = await settings.invoker.invoke(
+        WorkingCopy(dialog, view), settings.model, model_args=args, stream_handler=record
+    )
+    if result.message is None or not any(block.type == COMPACTION for block in result.message.contents):
+        raise ProviderError(
+            "The provider returned no compaction.", kind="broken", model=settings.model, partial=result.message
+        )
+    (message,) = dialog.opened.stamped(result.message)
+    bound = None if result.request is None else result.request.bound_for(message)
+    (place,) = await run_in_worker(partial(dialog.record, MessageEntry(message=message, bound=bound)))
+    return place
 
 
 # --- policies ------------------------------------------------------------------------------------------------------------

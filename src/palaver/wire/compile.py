@@ -82,6 +82,9 @@ def compile(  # noqa: A001 - the word for it
     """
     api = profile.api
     _refuse_owned(call, api.owned)
+    if call.compact and not profile.compacts_from:
+        hint = "palaver's own compactions need no provider: dialog.compaction.preview(...).approve()."
+        raise InvalidInput(f"{profile.name} compacts no conversation of {call.model}.", hint=hint)
     notes = ChangeNotes()
     known = settings(view, view.exchanges, profile)
     names = Names(known.offered, profile, notes)
@@ -336,6 +339,9 @@ def _around(sent: Sequence[_Sent], outline: Outline, exchanges: _Exchanges) -> t
     """Return what must come before the exchanges, and what must come after them."""
     then = outline.call.then or ""
     following = [Speech("user", (TextPart(then),))] if then.strip() else []
+    trigger = outline.profile.api.blocks.trigger
+    if outline.call.compact and trigger:
+        following.append(Speech("assistant", (ProviderPart(trigger, {}),)))
     opening = next((_opening(piece) for piece in sent if piece.script), "user" if following else "")
     leading = list(_leading(opening, outline))
     return _written(None, leading, exchanges, outline.notes), _written(None, following, exchanges, outline.notes)

@@ -169,7 +169,7 @@ def outline(  # noqa: PLR0913, PLR0917 - what a head is written from
     more = tuple(declared(later, profile, call, names, theirs, ChangeNotes()))
     withdrawn = frozenset(names.wire(tool.name) for tool in known.offered if tool.name not in now)
     choice = _choice(view, {tool.name for tool in (*tools, *more)}, call, names, notes)
-    at = _compact_at(view.compact_at, profile, notes)
+    at = 0 if call.compact else _compact_at(view.compact_at, profile, notes)
     said = (*system, *request)
     return Outline(profile, call, said, tools, theirs, wanted, choice, notes, carried, at, more, withdrawn)
 

@@ -58,6 +58,7 @@ class Call:
         cache_ttl: How long a marked prefix stays cached: one time, or one for `tools`, `system` and `messages` each (default: 5 minutes). A longer
             time also holds for what the provider reads before it.
         then: The user's next words: a text put after the view, or None.
+        compact: Whether the provider is asked for a compaction of the conversation, which ends between two turns, in place of an answer.
     """
 
     model: str
@@ -74,6 +75,7 @@ class Call:
     cache_at: Sequence[Handle] | AbstractSet[Handle] = ()
     cache_ttl: TimeToLive | Mapping[str, TimeToLive] = "5m"
     then: str | None = None
+    compact: bool = False
 
     def __post_init__(self) -> None:
         """Clean the text, as every text that enters; sort the places.

@@ -230,6 +230,7 @@ class OwnBlocks:
         code: Kinds of blocks whose code calls the caller's tools, each with the field of its id.
         led_to: The pattern of the kinds that may follow reasoning; None for any.
         compaction: The field of a compaction that says what came before; empty where the API has none.
+        trigger: The kind of the item that asks for a compaction at the end of a request; empty where a field of the body does.
         window: Whether a compaction that is an answer of its own stands after messages that go with it.
         carried: Fields of texts and calls that go back with them.
         resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
@@ -245,6 +246,7 @@ class OwnBlocks:
     code: Mapping[str, str] = field(default_factory=dict)
     led_to: re.Pattern[str] | None = None
     compaction: str = ""
+    trigger: str = ""
     window: bool = False
     carried: frozenset[str] = frozenset()
     resumes: str = ""

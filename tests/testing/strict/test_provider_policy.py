@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import anthropic
@@ -12,11 +14,13 @@ import pytest
 
 from palaver import fit
 from palaver.agent import Agent
+from palaver.context.triggers import Idle
 from palaver.errors import AgentFailure, InvalidInput
 from palaver.log import Handle
 from palaver.messages import Content
 from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
+from palaver.providers.scripted import ScriptedProvider
 from palaver.session import Dialog, Session
 from palaver.testing import strict
 from palaver.wire import Request
@@ -166,16 +170,18 @@ def test_an_agent_leaves_compacting_to_its_provider(api: str, streamed: bool) ->
     assert view.compact_at == LIMIT * 3 // 4
 
 
-async def _asked(vendor: Vendor, turns: int) -> Dialog:
-    """Return the dialog of an agent after some turns."""
+async def _asked(vendor: Vendor, turns: int, *, limit: int = LIMIT, demand: bool = False) -> Dialog:
+    """Return the dialog of an agent after some turns, compacted on demand before the last one or not."""
     made: AnthropicProvider | OpenAIProvider
     if vendor.api == "anthropic":
         made = AnthropicProvider(base_url=vendor.server.url, api_key="key")
     else:
         made = OpenAIProvider(base_url=vendor.server.url, api_key="key", api="responses")
     options: Json = {"stream_handler": lambda _event: None} if vendor.streamed else {}
-    agent = Agent("looker", "Look.", vendor.model, made, context_manager="provider", budget=LIMIT, **options)
+    agent = Agent("looker", "Look.", vendor.model, made, context_manager="provider", budget=limit, **options)
     for number in range(turns):
+        if demand and number == turns - 1:
+            await agent.acompact()
         try:
             await agent.arespond(f"Look at {number}. {LONG}")
         except AgentFailure:  # the stream broke off
@@ -198,6 +204,75 @@ def test_a_stream_that_breaks_off_in_the_block(vendor: Vendor) -> None:
     first = [call.view().exchanges[0].derived for call in dialog.calls]
     assert first[:3] == ["", "", ""], "the broken answer begins the view"
     assert first[-1] == "record"
+
+
+# --- on demand -----------------------------------------------------------------------------------------------------------
+
+ROOM: Final = 4_000_000
+
+
+def test_a_compaction_on_demand(vendor: Vendor) -> None:
+    """Rows 33, 35 and 47: asked between two turns, the provider returns its block alone; the next request begins with it, and has no threshold beside it."""
+    dialog = Session.create().root
+    dialog.put_text("Plan releases.", role="system")
+    for number in range(2):
+        vendor.ask(dialog, f"Say {number}.")
+    vendor.server.answers([{"type": "compaction", "content": "So far."}])
+    request = dialog.request(vendor.api, vendor.model, policy="provider", budget=ROOM, compact=True)
+    dialog.append(vendor.send(request))
+    vendor.server.script.clear()
+    if vendor.api == "anthropic":
+        assert request.body["compaction"] == {"type": "summarize"}
+        assert "context_management" not in request.body
+    else:
+        assert request.body["input"][-1] == {"type": "compaction_trigger"}
+    for _ in range(2):
+        vendor.server.answers([vendor.kept, "Well."])
+        dialog.put_text("And now?")
+        request = dialog.request(vendor.api, vendor.model, policy="provider", budget=ROOM)
+        dialog.append(vendor.send(request))
+        assert "compaction" in request.data.decode()
+        assert "Answer to" not in request.data.decode()
+        assert ("context_management" in request.body) is (vendor.api != "anthropic")
+    assert not vendor.server.refused
+    assert not vendor.server.dropped
+    assert [call.request().digest for call in dialog.calls][-1] == request.digest
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai-responses"])
+def test_an_agent_asks_on_demand(api: str) -> None:
+    """`agent.compact()` asks the provider between two turns, records the call and its block, and the next turn begins there."""
+    vendor = Vendor(api)
+    with vendor.server as server:
+        server.script.otherwise = lambda asked: strict.NextAnswer(
+            [{"type": "compaction", "content": "So far."}] if asked.body.get("compaction") else [vendor.kept, "Seen."]
+        )
+        dialog = anyio.run(partial(_asked, vendor, 3, limit=ROOM, demand=True))
+        assert not server.refused
+        assert not server.dropped
+    assert len(dialog.calls) == 4
+    assert len(blocks(dialog)) == 1
+    assert [call.view().exchanges[0].derived for call in dialog.calls] == ["", "", "", "record"]
+    sent = json.dumps(server.served[-1].asked.body)
+    assert "compaction" in sent
+    assert "Seen." not in sent
+
+
+def test_an_agent_compacts_by_its_own_policy() -> None:
+    """Under any other policy, `agent.compact()` commits its plan; in an unanswered dialog, or where nothing compacts, it refuses."""
+    model = ScriptedProvider(["word " * 400] * 3)
+    agent = Agent("looker", "Look.", "gpt-5.2", model, context_manager="palaver", budget=4_000)
+    agent.respond("One.")
+    agent.respond("Two.")
+    place = agent.compact()
+    assert agent.current_dialog.store.header(*place[:2]).kind == "compaction"
+    agent.receive("Three.")
+    with pytest.raises(InvalidInput, match="waits for an answer"):
+        agent.compact()
+    with pytest.raises(InvalidInput, match="compacts no conversation"):
+        agent.current_dialog.request("gemini", "gemini-3.6-flash", compact=True)
+    with pytest.raises(InvalidInput, match="Triggers do nothing"):
+        Agent("a", "B.", "gpt-5.2", model, context_manager="provider", budget=LIMIT, triggers=[Idle(60)]).respond("Hi.")
 
 
 # --- what becomes of the block -------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from palaver.cli.chat.talk import Talk
 from palaver.cli.compact import lines_of
 from palaver.cli.show import recalled
 from palaver.cli.terminal import money
+from palaver.context import Policy, policy
 from palaver.errors import InvalidInput, NotFound
 from palaver.messages import thaw
 from palaver.plurals import counted
@@ -68,6 +69,10 @@ def _rewind(talk: Talk, words: str) -> None:
 def _compact(talk: Talk, words: str) -> None:
     agent, compaction = talk.agent, talk.dialog.compaction
     summarizer = agent.options.summarizer
+    manager = policy(agent.context_manager, agent.model, runtime=agent.runtime)
+    if isinstance(manager, Policy) and manager.asks_provider:
+        talk.screen.note(f"The provider compacted the conversation: {agent.compact()}. /rewind goes back before it.")
+        return
     if summarizer is None:
         preview = compaction.preview(agent.context_manager, model=agent.model)
     else:

@@ -59,6 +59,10 @@ def said(value: Mapping[str, object]) -> Mapping[str, object]:
     return message
 
 
+_OF_CONTEXT = ("context_management", "input_transformations")
+"""What an answer says of what Anthropic cleared or left out of its request."""
+
+
 def provider(model: str) -> str | None:
     """Return the provider of a model, or None: Claude Code can use other providers."""
     return "anthropic" if model.startswith("claude") else None
@@ -97,6 +101,7 @@ def messages_of(value: Mapping[str, object], key: str, at: float, *, last: bool 
         response_id=fields.text(message, "id") or None,
         fragment=True,
         speaker=Speaker.HARNESS if synthetic else Speaker.MODEL,
+        metadata={name: message[name] for name in _OF_CONTEXT if message.get(name) is not None},
     )
 
 

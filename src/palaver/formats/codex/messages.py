@@ -27,6 +27,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.messages.forms import blocks_of
+from palaver.wire.binding import COMPACTION
 
 NAME = "codex"
 
@@ -41,6 +42,9 @@ OUTPUTS = frozenset(
     {"function_call_output", "custom_tool_call_output", "tool_search_output", "local_shell_call_output"}
 )
 """Types of response items that answer a call."""
+
+_COMPACTIONS = frozenset({COMPACTION, "compaction_summary"})
+"""Types of the provider's own compactions; older versions write the second."""
 
 _HARNESS_MARKS = (
     "# AGENTS.md instructions",
@@ -79,7 +83,14 @@ def envelope(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
 def is_spoken(kind: str, payload: Mapping[str, object]) -> bool:
     """Return whether an item is part of a response of the model."""
     inner = fields.text(payload, "type")
+    if inner in _COMPACTIONS:
+        return kind == "response_item" and is_compaction(payload)
     return kind == "response_item" and (inner in SPOKEN or (inner == "message" and payload.get("role") == "assistant"))
+
+
+def is_compaction(payload: Mapping[str, object]) -> bool:
+    """Return whether an item is a compaction that can be sent back."""
+    return fields.text(payload, "type") in _COMPACTIONS and is_sealed(payload)
 
 
 def said_by_harness(payload: Mapping[str, object]) -> bool:
@@ -133,7 +144,7 @@ def _blocks(payload: Mapping[str, object], model: str) -> tuple[Content, ...]:
         return (ThinkingContent(content="\n\n".join(texts), provider="openai", model=model, artefact=artefact),)
     if kind in _CALLS:
         return (_call(payload),)
-    return (UnknownContent.from_dict(payload),)
+    return (UnknownContent.from_dict({**payload, "type": COMPACTION} if kind in _COMPACTIONS else payload),)
 
 
 def is_sealed(payload: Mapping[str, object]) -> bool:

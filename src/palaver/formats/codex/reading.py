@@ -73,7 +73,7 @@ class CodexReader:
             for mode, name in _MODES.items():
                 yield from self._writer.use_mode(mode, fields.text(payload, name), at, origin)
         elif kind == "compacted":
-            yield self._put(self._compaction(payload, at), origin)
+            yield from self._compacted(payload, origin, at)
         elif kind == "session_meta":
             text = fields.text(fields.mapping(payload, "base_instructions"), "text")
             if text and text != self._instructions:
@@ -113,7 +113,13 @@ class CodexReader:
             yield self._put(Custom(custom_type=f"{NAME}/{kind or 'item'}", data=payload, at=at), origin, 1)
 
     def _say(self, message: Message, payload: Mapping[str, object], origin: Origin) -> Iterator[Event]:
-        yield from self._writer.say(message, origin, counted=1)
+        yield from self._said(message, payload, origin, counted=1)
+
+    def _said(
+        self, message: Message, payload: Mapping[str, object], origin: Origin, counted: int = 0
+    ) -> Iterator[Event]:
+        """Put a message, and note where it is if a later history repeats it."""
+        yield from self._writer.say(message, origin, counted=counted)
         if self._survey.wanted and (key := digest_of(payload)) in self._survey.wanted:
             self._where.setdefault(key, []).append(self._writer.run(self._writer.count - 1, self._writer.count))
 
@@ -139,6 +145,15 @@ class CodexReader:
         del self._turns[len(self._turns) - turns :]
         self._writer = self._writer.fork(f"rollback:{origin.ordinal}", mark)
         return self._writer.branch(NAME)
+
+    def _compacted(self, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
+        """Put the history that replaced the one before, after the provider's compactions in it, which no other record has."""
+        for item in fields.objects(payload, "replacement_history"):
+            if messages.is_compaction(item) and digest_of(item) not in self._where:
+                key = f"{self._session}:{origin.ordinal}"
+                message = messages.spoken(item, key, at, response="", model=self._writer.model, usage=Usage({}))
+                yield from self._said(message, item, origin)
+        yield self._put(self._compaction(payload, at), origin)
 
     def _compaction(self, payload: Mapping[str, object], at: float) -> Compaction:
         history = fields.objects(payload, "replacement_history")

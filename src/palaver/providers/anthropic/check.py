@@ -199,7 +199,12 @@ def _order(subject: Subject) -> Iterator[Violation]:
 def _ending(subject: Subject) -> Iterator[Violation]:
     """Check a request that ends on the assistant's words: whether it may, and how they may end."""
     last = subject.body["messages"][-1]
-    if subject.as_history or last["role"].text != "assistant" or any(_blocks(last, "tool_use")):
+    if (
+        subject.as_history
+        or "compaction" in subject.body
+        or last["role"].text != "assistant"
+        or any(_blocks(last, "tool_use"))
+    ):
         return
     ends = [block["type"].text for block in _blocks(last)][-1:]
     if (

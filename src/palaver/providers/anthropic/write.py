@@ -66,7 +66,19 @@ def head(outline: Outline) -> Body:
         out["stream"] = True
     out |= outline.provided.fields
     body = with_parameters(out | _container(outline) | _sampling(outline), call)
-    return _accepted(_compacted(body, outline.compact_at), outline)
+    return _accepted(_summary(body, outline) if call.compact else _compacted(body, outline.compact_at), outline)
+
+
+def _summary(body: Body, outline: Outline) -> Body:
+    """Return a body that asks for a compaction now, without what goes with no such request (build-with-claude/compaction-on-demand)."""
+    out: Body = {"compaction": {"type": "summarize"}}
+    for name, value in body.items():
+        config = {key: said for key, said in value.items() if key != "format"} if name == "output_config" else value
+        if name in {"context_management", "stop_sequences"} or (name == "tool_choice" and value["type"] in FORCED):
+            outline.notes.add(None, "parameter", How.DROPPED, f"{name}: not with a compaction")
+        elif config or name != "output_config":
+            out[name] = config
+    return out
 
 
 def _compacted(body: Body, at: int) -> Body:
@@ -301,6 +313,9 @@ def finished(
     (docs/en/build-with-claude/prompt-caching). Of more marks than it accepts, the first ones of the messages are left out.
     """
     body = _with_safety_net(_without_thinking(body, messages, outline.notes), outline.profile)
+    opening = messages[0]["content"][0]
+    if outline.compact_at and opening["type"] == "compaction" and opening.get("signature"):
+        body = _unasked(body, outline.notes)
     changed: dict[int, Body] = {}
     heads = sum(bool(body.get(field)) for field in ("system", "tools"))
     places = list(_wanted(messages, outline, origins) if outline.call.cache_at else _newest(messages))
@@ -310,6 +325,16 @@ def finished(
         blocks[index] = {**blocks[index], **_mark(outline, "messages")}
         changed[number] = {**message, "content": blocks}
     return body, changed
+
+
+def _unasked(body: Body, notes: ChangeNotes) -> Body:
+    """Return a body without the threshold: a request that begins with a compaction on demand can have none."""
+    edits = [edit for edit in body["context_management"]["edits"] if edit["type"] != COMPACT]
+    notes.add(
+        None, "compaction", How.DROPPED, "no threshold goes with a compaction on demand; ask for the next one, too"
+    )
+    rest = {name: value for name, value in body.items() if name != "context_management"}
+    return rest | ({"context_management": {**body["context_management"], "edits": edits}} if edits else {})
 
 
 def _wanted(

@@ -72,6 +72,7 @@ BLOCKS = OwnBlocks(
     code={"program": "call_id"},
     led_to=LED_TO,
     compaction="encrypted_content",
+    trigger="compaction_trigger",
     window=True,
     carried=frozenset({"caller", "namespace", "async"}),
 )
