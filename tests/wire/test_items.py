@@ -19,10 +19,12 @@ from palaver.messages import (
     UnknownContent,
     thaw,
 )
+from palaver.providers.openai_responses.items import called
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
 from palaver.testing import strict
 from palaver.wire import Request
+from palaver.wire.script import CallPart
 from tests.wire.scenes import BASH
 from tests.wire.talks import accepted
 
@@ -138,6 +140,13 @@ def test_free_text_calls_go_back_as_their_items(server: strict.StrictServer) -> 
 
 
 SHELL: Json = {"type": "shell_call", "action": {"commands": ["ls"]}}
+
+
+def test_calls_go_back_without_fields_of_answers() -> None:
+    """Who made a call is said in answers alone: a request with it would be refused."""
+    made = {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"]}, "created_by": "model"}
+    part = CallPart(id="call_1", name="shell", args={}, raw="{}", artefact=made)
+    assert "created_by" not in called(part)
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -201,8 +201,8 @@ async def _answered(run: AgentRun, closing: str) -> InvokeResult:
             except InfeasibleBudget as error:
                 raise _failed(run, overflow, str(error)) from overflow
     except ProviderError as error:
-        models = [run.settings.model, *run.settings.options.fallback_models]
-        others = models[models.index(run.settings.model, 1) + 1 :] if run.settings.model in models[1:] else models[1:]
+        others, model = list(run.settings.options.fallback_models), run.settings.model
+        others = others[others.index(model) + 1 :] if model in others else others
         if error.kind != "declined" or not others:
             raise _failed(run, error) from error
         run.settings = replace(run.settings, model=others[0])

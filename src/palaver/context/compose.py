@@ -240,8 +240,9 @@ def _planned(
     if not policy.enabled or (plain and not policy.acts_within_limit and meter.fits(view, budget.limit)):
         return _composed(view, view, Plan(policy=policy.name), meter, by=policy.name)
     plan, made = planned(view, policy, budget, meter, committed=committed, manual=manual)
-    if made.compact_at != policy.compact_at(budget):
-        made = replace(made, compact_at=policy.compact_at(budget))
+    compact_at = policy.compact_at(budget)
+    if made.compact_at != compact_at:
+        made = replace(made, compact_at=compact_at)
     return _composed(view, made, plan, meter, by=policy.name)
 
 

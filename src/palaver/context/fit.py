@@ -32,13 +32,14 @@ from palaver.messages import (
     words_of,
 )
 from palaver.plurals import a_type, counted
-from palaver.providers import COMPACTION, Dialect, Item, ListWriter, dialect, items_of, profile, tool_specs
+from palaver.providers import Dialect, Item, ListWriter, dialect, items_of, profile, tool_specs
 from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 from palaver.view.blocks import BlockChange
 from palaver.wire import Change, How, Profile, Report
+from palaver.wire.binding import COMPACTION
 from palaver.wire.script import marked
 
 __all__ = ["Fit", "fit"]
@@ -353,7 +354,7 @@ class _Job:
         newer = [index for index in answers if index > head]
         newer = newer[bisect_left(newer, True, key=same) :]  # noqa: FBT003 - what is looked for
         # behind all changes cuts only move forward; where something was changed, a large output may have made the cut deeper for a while
-        unsure = [index for index in answers if index <= head or (index <= end and index in newer)]
+        unsure = (index for index in answers if index <= head or (newer and newer[0] <= index <= end))
         kept = {*filter(same, unsure), *(index for index in newer if index > end)}
         refused = [index for index in answers if index not in kept]
         if not refused:

@@ -21,11 +21,10 @@ from palaver.messages import (
     ToolResultContent,
     canonical_json,
 )
-from palaver.providers import profile
+from palaver.providers import profile_of
 from palaver.tokens import Counter, count_block, count_tools
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire.models import read_model
 from palaver.wire.script import from_harness
 from palaver.wire.updates import inside
 
@@ -35,9 +34,6 @@ _MEMO = 20_000
 """Exchanges that are remembered before those that nobody asked for lately are forgotten."""
 
 _SIZE = "size"
-
-_APIS = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""The APIs that take changes of instructions and tools inside a conversation, by who makes the model."""
 
 LOAD = 128
 """Exchanges that are read from the log at once."""
@@ -268,11 +264,7 @@ class Meter(Measure):
 
     def _changed(self, view: View) -> tuple[View, int]:
         """Count the changes of instructions and tools that the model takes between the exchanges."""
-        model = str(getattr(self.counter, "model", ""))
-        api = _APIS.get(read_model(model).maker)
-        if api is None:
-            return view, 0
-        head, texts, tools = inside(view, profile(api, model))
+        head, texts, tools = inside(view, profile_of(str(getattr(self.counter, "model", ""))))
         return head, sum(self.text(part.text) + self.per_message for part in texts) + (
             self.tools(tools) if tools else 0
         )

@@ -89,9 +89,12 @@ def finish_erasures(
         store: The store.
         files: Pending files to delete, as for `erase`. A store may come from somebody else, so only files that the caller names are deleted.
         thorough: As for `erase`.
+
+    Raises:
+        InvalidInput: One of `files` is not pending; nothing is done.
     """
     known = erasing_store(store)
-    return tuple(_finished(known, files, thorough=thorough).values())
+    return tuple(_finished(known, _listed(known, files, ()), thorough=thorough).values())
 
 
 def _finished(store: Erasing, files: Iterable[str | os.PathLike[str]], *, thorough: bool) -> dict[str, Receipt]:

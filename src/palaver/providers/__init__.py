@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from palaver.providers.anthropic.client import AnthropicProvider
     from palaver.providers.assembly import Assembly, collect
     from palaver.providers.connect import connect_model, connect_provider
-    from palaver.providers.dialect import COMPACTION, Dialect, Item
+    from palaver.providers.dialect import Dialect, Item
     from palaver.providers.gemini.client import GoogleProvider
     from palaver.providers.lists import (
         SdkObject,
@@ -36,14 +36,13 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageEvent,
     )
-    from palaver.providers.registry import APIS, profile
+    from palaver.providers.registry import APIS, profile, profile_of
     from palaver.providers.retry import Attempt, Retry, with_retries
     from palaver.providers.scripted import ScriptedProvider, read_script
     from palaver.providers.writer import ListWriter, Written
 
 __all__ = [
     "APIS",
-    "COMPACTION",
     "AnthropicProvider",
     "Assembly",
     "Attempt",
@@ -74,6 +73,7 @@ __all__ = [
     "items_of",
     "messages_of",
     "profile",
+    "profile_of",
     "read_answer",
     "read_script",
     "tool_specs",
@@ -86,13 +86,13 @@ open_door(
         ".anthropic.client": "AnthropicProvider",
         ".assembly": "Assembly collect",
         ".connect": "connect_model connect_provider",
-        ".dialect": "COMPACTION Dialect Item",
+        ".dialect": "Dialect Item",
         ".gemini.client": "GoogleProvider",
         ".lists": "SdkObject answer_json dialect is_one items_of messages_of read_answer tool_specs",
         ".litellm": "LiteLLMProvider",
         ".openai_chat.client": "OpenAIProvider",
         ".provider": "BlockEvent End Event Provider TextDelta ThinkingDelta ToolCallDelta UsageEvent",
-        ".registry": "APIS profile",
+        ".registry": "APIS profile profile_of",
         ".retry": "Attempt Retry with_retries",
         ".scripted": "ScriptedProvider read_script",
         ".writer": "ListWriter Written",

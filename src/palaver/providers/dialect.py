@@ -17,10 +17,6 @@ Shown: TypeAlias = Mapping[int, Content]
 """What an item still shows: the content of each block, by its index in the message that was read from the item."""
 
 
-COMPACTION = "compaction"
-"""The type in which Anthropic and OpenAI return what they made of a conversation."""
-
-
 class Dialect(ABC):
     """How one provider's interface writes a list of messages.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from palaver.errors import NotFound
 from palaver.messages.frozen import EMPTY
 from palaver.providers.models import own_columns
+from palaver.wire.models import read_model
 
 if TYPE_CHECKING:
     from palaver.providers.dialect import Dialect
@@ -192,3 +193,12 @@ def profile(name: str, model: str = "", columns: Mapping[str, Any] | None = None
         close = get_close_matches(name, APIS, cutoff=0.4)
         raise NotFound(name, what="provider", close=close, hint=f"Providers: {', '.join(APIS)}.")
     return row.profile(model, columns)
+
+
+_OF_MAKERS = {"anthropic": "anthropic", "openai": "openai-responses"}
+"""The API of each maker that compacts conversations, and takes changes of instructions and tools inside them."""
+
+
+def profile_of(model: str) -> Profile:
+    """Return the profile of a model where no API is named: that of its maker's API which does most by itself, else of chat completions."""
+    return profile(_OF_MAKERS.get(read_model(model).maker, "openai-chat"), model)

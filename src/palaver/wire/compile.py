@@ -355,7 +355,7 @@ def _updated(
         return list(sent), after
     profile, notes = outline.profile, outline.notes
     scripts = [piece.script for piece in (*sent, *([after] if after.script else []))]
-    roles = [(script[0].role, script[-1].role) if script else ("", "") for script in scripts]
+    roles = list(_roles(scripts, profile))
     declare = partial(
         declared, profile=profile, call=outline.call, names=exchanges.names, theirs=outline.provided, notes=notes
     )
@@ -367,6 +367,15 @@ def _updated(
         out += [piece] if piece is not None else []
     last = said.get(len(sent) + 1) if after.script else None
     return out, _written(None, [*after.script, last], exchanges, notes) if last else after
+
+
+def _roles(scripts: Sequence[Sequence[Speech]], profile: Profile) -> Iterator[tuple[str, str]]:
+    """Yield who begins and who ends each exchange. While a call that the provider runs waits for its result, its answer is not over."""
+    waiting: set[str] = set()
+    for script in scripts:
+        for kind, name in links(script, profile):
+            (waiting.add if kind == "call" else waiting.discard)(name)
+        yield (script[0].role, "assistant" if waiting else script[-1].role) if script else ("", "")
 
 
 def _anew(head: Body, before: Sequence[_Sent], profile: Profile) -> str:

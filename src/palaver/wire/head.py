@@ -135,6 +135,8 @@ def _today(tool: ToolSpec, declared: Declared, profile: Profile, theirs: Provide
         notes.add(None, "tool", How.CHANGED, f"{tool.name}: declared at once, because this model cannot search for it")
     if coded and rules.code not in theirs.names:
         notes.add(None, "tool", How.CHANGED, f"{tool.name}: no code can call it here, so the model does")
+    if (tool.format and not rules.text) or (tool.native and not known):
+        notes.add(None, "tool", How.CHANGED, f"{tool.name}: declared as a function, because this API has no such tool")
     return replace(
         declared,
         deferred=deferred and rules.search in theirs.names,

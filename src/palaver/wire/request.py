@@ -187,8 +187,8 @@ class Memo:
 TRANSFORMED = "input_transformations"
 """The key of an answer's metadata with what its provider changed in the request: Anthropic's and OpenAI's own name."""
 
-_UNREAD = re.compile(r"(?:model|organization|end_user)_")
-"""Begins the reasons for which a model may not read thinking, whatever comes before it."""
+_UNREAD = ("model_", "organization_", "end_user_")
+"""How the reasons begin for which a model may not read thinking, whatever comes before it."""
 
 _PLACE = re.compile(r"messages\.(\d+)")
 
@@ -267,7 +267,7 @@ class Request(Mapping[str, Any]):
             block.type == COMPACTION and (block.model_extra or {}).get(field) for block in answer.contents
         ):
             return bound_after((), self.anew)
-        gone = [index for index, why in self._transformed(answer) if not _UNREAD.match(why)]
+        gone = [index for index, why in self._transformed(answer) if not why.startswith(_UNREAD)]
         if self.bound is None or not gone:
             return self.bound
         having = [piece for piece in self.pieces if piece.start > max(gone) and own_digest(piece.compiled.script)]

@@ -101,6 +101,9 @@ def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> Pla
 
 def _stages(view: View, exchanges: Sequence[Exchange]) -> Iterator[_Stage]:
     """Yield what is in force, from the beginning on. A change before the first answer that is left is part of the beginning."""
+    if not view.earlier:
+        yield _Stage(None, 0, view.system, view.tools)
+        return
     ranks = {span.dialog: rank for rank, span in enumerate(view.shared)}
 
     def rank(place: Handle) -> tuple[int, int]:

@@ -263,6 +263,27 @@ def test_forks_and_earlier_views_have_their_own_settings(claude: strict.StrictSe
     assert not claude.dropped
 
 
+def test_changes_wait_while_the_provider_works(claude: strict.StrictServer) -> None:
+    """Nothing but results answers a turn in which a call of the provider's own waits: a change comes after the answer that ends it."""
+    search = {"type": "server_tool_use", "name": "web_search", "input": {"query": "x"}}
+    claude.answers(
+        (THOUGHT, search, {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {}}),
+        ({"type": "web_search_tool_result", "content": []}, "Done."),
+        "Yes.",
+    )
+    dialog, provider, model = begun(BASH), adapter("anthropic", claude), "claude-fable-5-2"
+    fields: dict[str, Any] = {"provider_tools": {"web_search": True}}
+    ask(dialog, provider, model, "One.", **fields)
+    (call,) = dialog.messages[-1].tool_calls()
+    dialog.append(ToolMessage.from_results([ToolResultContent(id=call.id, content="r")]))
+    dialog.record(instructed("Be kind."))
+    first = ask(dialog, provider, model, **fields)
+    second = ask(dialog, provider, model, "Two.", **fields)
+    assert "system" not in [message["role"] for message in first.body["messages"]]
+    assert [message["role"] for message in second.body["messages"]][-2:] == ["user", "system"]
+    assert not claude.refused
+
+
 def test_changes_keep_their_place_in_a_window() -> None:
     """In a branch with two parts of the dialog before it, a change comes where it came, not after what the branch adds."""
     dialog = begun(BASH)

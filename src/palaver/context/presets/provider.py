@@ -13,11 +13,10 @@ from palaver.context.operators import drop
 from palaver.context.parameters import Parameters, share
 from palaver.context.presets import Palaver
 from palaver.messages import Role
-from palaver.providers import profile
+from palaver.providers import profile_of
 from palaver.tokens import Budget
 from palaver.view import Exchange, Plan, View
 from palaver.wire import has_compaction
-from palaver.wire.models import read_model
 
 if TYPE_CHECKING:
     from palaver.wire import Profile
@@ -66,21 +65,12 @@ class ProviderContext(Palaver):
 
     def _compacted(self, view: View) -> Iterator[int]:
         """Yield the indexes of the answers with a compaction that the next model reads, the newest first. Reads only answers that may have one."""
-        reads = self._profile or _profile_of(self.model_name or view.model)
+        reads = self._profile or profile_of(self.model_name or view.model)
         indexes = [index for index, exchange in enumerate(view.exchanges) if _may_have_one(exchange)]
         while indexes:
             newest, indexes = indexes[-LOAD:], indexes[:-LOAD]
             view.load(newest)
             yield from (index for index in reversed(newest) if has_compaction(view.exchanges[index], reads))
-
-
-_APIS = {"anthropic": "anthropic", "openai": "openai-responses"}
-"""Of each maker that compacts, its API."""
-
-
-def _profile_of(model: str) -> Profile:
-    """Return a profile where none is named: that of the API of the model's maker which compacts, if there is one."""
-    return profile(_APIS.get(read_model(model).maker, "openai-chat"), model)
 
 
 def _may_have_one(exchange: Exchange) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 
 from palaver.log import ToolSpec
 from palaver.messages import Content, Message, ToolResultContent, from_anthropic_dict
-from palaver.providers.dialect import COMPACTION, Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.providers.dialect import Dialect, Item, Shown, changed_text, parts_shown, text_of
+from palaver.wire.binding import COMPACTION
 
 
 class Anthropic(Dialect):

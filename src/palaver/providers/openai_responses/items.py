@@ -110,7 +110,7 @@ def called(part: CallPart) -> Body:
     kind = part.artefact.get("type")
     if kind not in {CUSTOM, CONSENT, *RUN}:
         return {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw, **own}
-    said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status", _OF_ANSWERS}}
+    said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status"} | _OF_ANSWERS}
     if kind == CONSENT:
         return {**said, "id": part.id}  # its answer names it
     if kind != CUSTOM:
