@@ -13,7 +13,7 @@ from palaver.messages.roles import DISCARDED, UNFINISHED, StopReason, stop_reaso
 from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.testing import strict
 from palaver.tools import tool
-from tests.agent.helper import QUICK, attempts, calling, roles, scripted, talkative
+from tests.agent.helper import QUICK, attempts, calling, closing, roles, scripted, talkative
 from tests.wire.talks import CALL, FOUND, SEARCH, STRICT, THOUGHT, accepted
 
 WORDS = {
@@ -66,7 +66,9 @@ def agent_of(server: strict.StrictServer, **options: Any) -> Agent:  # noqa: ANN
     """Return an agent of the stand-in, with a dialog open."""
     RAN.clear()
     provider = AnthropicProvider(base_url=server.url, api_key="key")
-    return Agent("tester", "Be brief.", STRICT, ProviderInvoker(provider), **({"tools": [bash]} | options)).open("main")
+    return Agent(
+        "tester", "Be brief.", STRICT, ProviderInvoker(closing(provider)), **({"tools": [bash]} | options)
+    ).open("main")
 
 
 def test_every_word_means_one_thing() -> None:

@@ -48,19 +48,18 @@ class Vendor:
 
     def send(self, request: Request) -> Any:  # noqa: ANN401 - the client's own answer
         """Send a request, and return the answer as the client does."""
+        said = {name: value for name, value in request.items() if name != "stream"}
         if self.api == "anthropic":
-            client = anthropic.Anthropic(base_url=self.server.url, api_key="key", max_retries=0)
+            with anthropic.Anthropic(base_url=self.server.url, api_key="key", max_retries=0) as client:
+                if not self.streamed:
+                    return client.beta.messages.create(**request)
+                with client.beta.messages.stream(**said) as stream:
+                    return stream.get_final_message()
+        with openai.OpenAI(base_url=self.server.url, api_key="key", max_retries=0) as other:
             if not self.streamed:
-                return client.beta.messages.create(**request)
-            with client.beta.messages.stream(
-                **{name: value for name, value in request.items() if name != "stream"}
-            ) as stream:
-                return stream.get_final_message()
-        other = openai.OpenAI(base_url=self.server.url, api_key="key", max_retries=0)
-        if not self.streamed:
-            return other.responses.create(**request)
-        with other.responses.stream(**{name: value for name, value in request.items() if name != "stream"}) as events:
-            return events.get_final_response()
+                return other.responses.create(**request)
+            with other.responses.stream(**said) as events:
+                return events.get_final_response()
 
     def ask(self, dialog: Dialog, said: str, answer: str = "", **call: Any) -> Request:  # noqa: ANN401 - of a request
         """Say something, get the answer, and append it."""
