@@ -24,6 +24,9 @@ SPELLINGS = [
     ("vertex_ai/claude-3-5-haiku@20241022", "google", 200_000, 200_000, 8_192, "anthropic"),
     ("claude-opus-4-7", "anthropic", 1_000_000, 1_000_000, 128_000, "anthropic-4.7"),
     ("gemini/gemini-2.5-pro", "google", 1_048_576, 1_048_576, 65_536, "gemini"),
+    ("openai/gpt-6.2-sol", "", 1_050_000, 922_000, 128_000, "openai-5.4"),
+    ("anthropic/claude-mythos-5-2", "anthropic", 1_000_000, 1_000_000, 128_000, "anthropic-4.7"),
+    ("google/gemini-4-hydrogen", "", 1_048_576, 1_048_576, 65_536, "gemini-3"),
     ("deepseek/deepseek-chat", "deepseek", 131_072, 131_072, 8_192, "deepseek"),
 ]
 """Name, provider, window, longest input, longest answer, family."""
@@ -43,6 +46,7 @@ def test_an_unknown_model_has_a_default_window_and_says_so() -> None:
     for name, window in (
         ("claude-sonnet-99", 200_000),
         ("gpt-4o-ultra", 128_000),
+        ("gpt-7", 922_000),
         ("my-own-model", 32_768),
         ("", 32_768),
     ):

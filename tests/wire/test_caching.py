@@ -35,6 +35,13 @@ def test_each_place_is_cached_for_its_time() -> None:
         assert [block["cache_control"].get("ttl", "") for block in marked] == times, ttl
 
 
+@pytest.mark.parametrize("ttl", ["2h", {"head": "1h"}, {"tools": ["1h"]}])
+def test_other_times_and_places_are_refused(ttl: Any) -> None:  # noqa: ANN401 - wrong values
+    """A misspelt place was ignored, and another time was said to be a bug of palaver's."""
+    with pytest.raises(InvalidInput, match="cache_ttl"):
+        asked("anthropic", cache_ttl=ttl)
+
+
 def test_times_of_each_place_are_recorded() -> None:
     """A recorded call is compiled to the same bytes."""
     dialog = Dialog("assistant")

@@ -244,7 +244,7 @@ _LIMITS = tuple(
         (r"gpt-5(\.\d+)?-chat", Limits(16_384, 128_000)),
         (r"gpt-5-pro", Limits(272_000)),
         (r"gpt-5\.3-codex-spark", Limits(None, 128_000)),
-        (r"gpt-5\.5", Limits(128_000, 1_050_000, apart=True)),
+        (r"gpt-(5\.[5-9]|6)(?!\d)", Limits(128_000, 1_050_000, apart=True)),
         (r"gpt-([5-9]|\d\d)", Limits(128_000, apart=True)),
         (r"gpt-4\.1", Limits(32_768, 1_047_576)),
         (r"gpt-4o-2024-05-13|gpt-4($|-)|gpt-3\.5", Limits(4_096)),
@@ -260,10 +260,12 @@ _LIMITS = tuple(
         (r"claude-(opus-4($|[.-][01](?!\d)|-20)|4([.-][01])?-opus)", Limits(32_000)),
         (r"claude-(\w+-4[.-]([6-9]|\d\d)(?!\d)|4[.-]([6-9]|\d\d)-\w+)", Limits(128_000)),
         (r"claude-(\w+-4|4)", Limits(64_000)),
+        (r"claude-(fable|mythos)-5|claude-(opus|sonnet|haiku)-5($|[.-]5)", Limits(128_000, 1_000_000)),
         (r"claude-", Limits(128_000)),
         # Google.
         (r"gemini-(pro$|1|2\.0|flash-1|pro-1)", Limits(8_192)),
         (r"gemini-(2\.5-pro|3(\.\d+)?-pro)$|gemini-3(\.\d+)?-pro-preview", Limits(65_536, 1_048_576)),
+        (r"gemini-(3\.[5-9]|4)", Limits(65_536, 1_048_576)),
         (r"gemini-", Limits(65_536)),
         # Others.
         (r"deepseek-(chat|v3)", Limits(8_192, 131_072)),

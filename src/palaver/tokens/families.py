@@ -218,7 +218,8 @@ _TABLE = (
     replace(_OPENAI, name="openai-5", image=Tiles(70, 140)),
     replace(_OPENAI, name="openai-mini", image=Patches(1536, 1.72)),
     replace(_OPENAI, name="openai-nano", image=Patches(1536, 2.46)),
-    replace(_OPENAI, name="openai-5.4", image=Patches(2500, 1.2)),
+    # Of the window of GPT-5.4 and later, 922,000 tokens are input.
+    replace(_OPENAI, name="openai-5.4", default_window=922_000, image=Patches(2500, 1.2)),
     # cl100k_base counts 0.98 to 1.00 of o200k_base on the recorded sessions; on other scripts far more.
     Family(name="openai-cl100k", factor=1.0, bound=0.1, default_window=8_192),
     _ANTHROPIC,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import BoundTo, Handle
@@ -81,10 +81,14 @@ class Call:
         """Clean the text, as every text that enters; sort the places.
 
         Raises:
-            InvalidInput: `max_tokens` is not a whole number above 0.
+            InvalidInput: `max_tokens` is not a whole number above 0, or `cache_ttl` names another time or place.
         """
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
             raise InvalidInput(f"max_tokens is {self.max_tokens!r}.", hint="Pass a whole number above 0, or None.")
+        times = self.cache_ttl if isinstance(self.cache_ttl, Mapping) else {"messages": self.cache_ttl}
+        if any(place not in _READ or time not in get_args(TimeToLive) for place, time in times.items()):
+            hint = f"Times: {', '.join(get_args(TimeToLive))}. Places: {', '.join(_READ)}."
+            raise InvalidInput(f"cache_ttl is {self.cache_ttl!r}.", hint=hint)
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
         object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))

@@ -32,6 +32,15 @@ def summary(talk: Talk, messages: list[Json], **fields: object) -> Json:
     return {"role": "assistant", "content": answer["content"]}
 
 
+def test_failed_compaction_binds_nothing(claude: strict.StrictServer) -> None:
+    """A compaction that failed counts as nothing: the thinking after it stays valid with the block and without it."""
+    talk = Talk(claude, betas=[THRESHOLD, BINDING])
+    talk.ask("One.", {"type": "compaction", "content": None}, THOUGHT, "Well.")
+    talk.ask("Two.", THOUGHT, "Well.")
+    del talk.messages[1]["content"][0]
+    assert talk.ask("Three.")["input_transformations"] == []
+
+
 # --- on demand -----------------------------------------------------------------------------------------------------------
 
 

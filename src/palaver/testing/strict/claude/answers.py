@@ -98,10 +98,11 @@ class _ContentWriter:
             block["caller"] = caller | {"tool_id": code[-1] if code else self.waiting[-1]}
 
     def _follow(self, made: Json) -> None:
-        if made["type"] == "compaction" and made.get("content"):
-            self.prefix.compact(made, self.subject.seal)
-            self.prefix.enter("assistant")
-            self.present = []
+        if made["type"] == "compaction":
+            if made.get("content"):  # a failed one counts as nothing
+                self.prefix.compact(made, self.subject.seal)
+                self.prefix.enter("assistant")
+                self.present = []
             return
         self.prefix.add("", made)
         if made["type"] in THOUGHTS:
