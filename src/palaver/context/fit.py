@@ -327,8 +327,8 @@ class _Job:
     def bound(self, done: _Done, manager: ContextManager, meter: Meter) -> _Done:
         """Return a list without the thinking that a provider that checks would refuse, because its request had other words before it.
 
-        The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, the answer's thinking is
-        bound to what precedes it now. Nothing is known of what a plain context manager did before.
+        The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, with the same tools that
+        recall, the answer's thinking is bound to what precedes it now. Nothing is known of what a plain context manager did before.
         """
         cut, before = done.composed.view, done.writer.before
         if not self.profile.reasoning.bound or cut is before:
@@ -344,10 +344,10 @@ class _Job:
                 return False
             earlier = replace(before, exchanges=before.exchanges[:count], grown=(before.columns, count))
             try:
-                composed, _ = self._composed(earlier, self.read[: first.seq], manager, done.room, meter)
+                composed, tools = self._composed(earlier, self.read[: first.seq], manager, done.room, meter)
             except InfeasibleBudget:
                 return False
-            return composed.view.exchanges == cut.exchanges[:index]
+            return tools == done.tools and composed.view.exchanges == cut.exchanges[:index]
 
         answers = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange)]
         head, end = _untouched(cut.exchanges, before.exchanges)

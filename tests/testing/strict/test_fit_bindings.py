@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from palaver import Agent, tool
-from palaver.context.fit import fit
+from palaver.context.fit import Fit, fit
 from palaver.errors import InfeasibleBudget
 from palaver.providers import AnthropicProvider
 from palaver.testing import strict
@@ -45,12 +45,12 @@ class Loop:
                     fitted = fit(self.messages, model=self.model, budget=budget, dialect_name=self.dialect)
                 except InfeasibleBudget:
                     return
-                calls = self.ask(list(fitted.messages), said)
+                calls = self.ask(fitted, said)
                 if not calls:
                     break
                 self.messages += self.results(calls, "result " * size)
 
-    def ask(self, fitted: list[Json], kind: str) -> list[str]:
+    def ask(self, fitted: Fit, kind: str) -> list[str]:
         """Send what was fitted; return the calls of the answer."""
         self.made += 1
         self.side.server.answers(self.side.said(kind, str(self.made), resumed=False))
@@ -102,15 +102,19 @@ class Loop:
             answer["candidates"][0]["content"] if isinstance(self.side, GeminiSide) else answer["choices"][0]["message"]
         ]
 
-    def body(self, fitted: list[Json]) -> Json:
-        """Return a request with what was fitted."""
+    def body(self, fitted: Fit) -> Json:
+        """Return a request with what was fitted, and the tools that recall the rest."""
+        said = fitted.messages
         if isinstance(self.side, AnthropicSide):
-            return {"model": self.model, "max_tokens": 99, "system": "Be brief.", "tools": [TOOL], "messages": fitted}
+            tools = [TOOL, *fitted.tools]
+            return {"model": self.model, "max_tokens": 99, "system": "Be brief.", "tools": tools, "messages": said}
         if isinstance(self.side, ResponsesSide):
-            return {"model": self.model, "input": fitted, "tools": [{"type": "function"} | FUNCTION], "store": False}
+            tools = [{"type": "function"} | FUNCTION, *fitted.tools]
+            return {"model": self.model, "input": said, "tools": tools, "store": False}
         if isinstance(self.side, GeminiSide):
-            return {"contents": fitted, "tools": [{"functionDeclarations": [FUNCTION]}]}
-        return {"model": self.model, "messages": fitted, "tools": [{"type": "function", "function": FUNCTION}]}
+            return {"contents": said, "tools": [{"functionDeclarations": [FUNCTION]}, *fitted.tools]}
+        tools = [{"type": "function", "function": FUNCTION}, *fitted.tools]
+        return {"model": self.model, "messages": said, "tools": tools}
 
 
 LOOPS: Final[Mapping[str, Callable[[], Loop]]] = {
