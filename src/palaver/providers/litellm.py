@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,6 +38,8 @@ _QUIET: Mapping[str, bool] = {
     "disable_aiohttp_transport": True,  # it leaves sessions open, and Python warns about them
 }
 _CHANGED_BY_IMPORT = "TIKTOKEN_CACHE_DIR"
+_LATE = "litellm.llms.github_copilot.per_user_auth"
+"""A module that LiteLLM imports with its first request since 1.110, with warnings about the types in it."""
 
 
 class LiteLLMProvider(ClientProvider[ModuleType]):
@@ -130,6 +133,8 @@ def imported() -> ModuleType:
             litellm = import_module("litellm")
             for kind in ("ModelResponse", "ModelResponseStream"):
                 getattr(litellm, kind)()  # builds their schemas now, and not with warnings during a call
+            with suppress(ModuleNotFoundError):  # older than 1.110
+                import_module(_LATE)
     finally:
         if before is None:
             environment.pop(_CHANGED_BY_IMPORT, None)

@@ -8,7 +8,7 @@ left out is requested where null or a default says the same. Where the dialect c
 another way.
 
 Sources: developers.openai.com/api/docs/guides/structured-outputs, «supported schemas»; platform.claude.com/docs/en/build-with-claude/
-structured-outputs, «JSON schema limitations», and `transform_schema` of the ``anthropic`` package 2.12; Gemini's reference of
+structured-outputs, «JSON schema limitations», and `transform_schema` of the ``anthropic`` package 2.14; Gemini's reference of
 GenerationConfig.responseJsonSchema and FunctionDeclaration.parametersJsonSchema.
 """
 

@@ -1,6 +1,6 @@
 """Anthropic's Messages API (POST /v1/messages): its fields, and the rules by which it refuses a request.
 
-After the API reference, the request types of the ``anthropic`` package 2.12 (``message_create_params`` and what it names), the guides named in
+After the API reference, the request types of the ``anthropic`` package 2.14 (``message_create_params`` and what it names), the guides named in
 :mod:`palaver.providers.registry`, and the API's own answers, quoted in the threads that the rules name. Where the reference is milder than what some
 models and hosts answer, the rule is the stricter. Sampling parameters have left the types and are still accepted by older models; the profile
 decides.

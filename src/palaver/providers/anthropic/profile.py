@@ -3,12 +3,12 @@
 Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.anthropic.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
-* [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
+* [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.14 made from it.
 * [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
 * [A5] …/api/errors.
 * [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
 
-Tools that Anthropic runs itself: platform.claude.com/docs/en/agents-and-tools and the types of the ``anthropic`` package 2.12 (the oldest
+Tools that Anthropic runs itself: platform.claude.com/docs/en/agents-and-tools and the types of the ``anthropic`` package 2.14 (the oldest
 version of a tool, which all models have).
 """
 

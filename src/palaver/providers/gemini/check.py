@@ -1,6 +1,6 @@
 """The Gemini API (POST /v1beta/models/MODEL:generateContent): its fields, and the rules by which it refuses a request.
 
-After ai.google.dev/api/generate-content, the types of the ``google-genai`` package 3.4, in the camel case of JSON, and the API's own answers, quoted in the
+After ai.google.dev/api/generate-content, the types of the ``google-genai`` package 3.6, in the camel case of JSON, and the API's own answers, quoted in the
 threads that the rules name. The API reads the same names in snake case too; palaver writes camel case and reads nothing else.
 """
 

@@ -3,11 +3,11 @@
 Where sources disagree, the profile has the stricter figure. What differs between models is in :mod:`palaver.providers.gemini.models`.
 A figure that is only known from what the API answers cites a thread where the answer is quoted. Sources are cited by letter:
 
-* [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
+* [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.6.
 * [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
 * [G4] …/docs/function-calling.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
 
-Tools that Google runs itself: ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.4.
+Tools that Google runs itself: ai.google.dev/api/caching#Tool and the types of the ``google-genai`` package 3.6.
 """
 
 from __future__ import annotations

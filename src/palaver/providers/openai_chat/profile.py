@@ -7,7 +7,7 @@ A figure that is only known from what the API answers cites a thread where the a
 * [O2] developers.openai.com/api/docs/guides/images-vision.  [O3] …/guides/function-calling.
 * [O4] …/guides/prompt-caching.  [O5] …/guides/audio.  [O6] …/guides/structured-outputs.
 
-Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and the types of the ``openai`` package 2.54.
+Tools that OpenAI runs itself: developers.openai.com/api/docs/guides/tools and the types of the ``openai`` package 3.57.
 """
 
 from __future__ import annotations
