@@ -92,9 +92,28 @@ def bound_after(own: Sequence[str], prefix: str) -> BoundTo:
 
 
 def head_digest(body: Mapping[str, Any], profile: Profile) -> str:
-    """Return the digest of what a body says before the conversation, without cache marks."""
+    """Return the digest of what a body says before the conversation, without cache marks and tools that nothing has shown to the model."""
     fields = {name: body[name] for name in profile.api.binding if name in body}
+    if deferred(body, profile):
+        fields["tools"] = [tool for tool in fields["tools"] if not tool.get(_DEFERRED)]
     return digest((canonical_json(without(fields, profile.cache.field)),))
+
+
+_DEFERRED = "defer_loading"
+
+
+def deferred(body: Mapping[str, Any], profile: Profile) -> Mapping[str, bytes]:
+    """Return the tools of a body that the model sees only where a block shows them, by name."""
+    if profile.api.blocks.shown is None:
+        return {}
+    return {tool["name"]: canonical_json(tool) for tool in body.get("tools") or () if tool.get(_DEFERRED)}
+
+
+def shown(script: Sequence[Speech], profile: Profile) -> Iterator[str]:
+    """Yield the names of the deferred tools that a script shows to the model."""
+    reads = profile.api.blocks.shown
+    parts = (part for speech in script for part in speech.parts if isinstance(part, ProviderPart))
+    return (name for part in parts for name in (reads(part.fields) if reads is not None else ()))
 
 
 def without(value: Any, mark: str) -> Any:  # noqa: ANN401 - any JSON value

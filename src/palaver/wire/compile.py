@@ -27,12 +27,14 @@ from palaver.wire.binding import (
     ChainLink,
     bare,
     bound_after,
+    deferred,
     digest,
     head_digest,
     kept,
     own_digest,
     prefixes,
     restarts,
+    shown,
     thoughts,
 )
 from palaver.wire.gather import gather
@@ -419,7 +421,8 @@ def _bound(
     if not profile.api.binding:
         return list(sent), None, ""
     plain = [_bare(piece, exchanges) for piece in sent]
-    links = [_link(whole, without) for whole, without in zip(sent, plain, strict=True)]
+    tools = deferred(head, profile)
+    links = [_link(whole, without, tools, profile) for whole, without in zip(sent, plain, strict=True)]
     leading, following = around
     anew = head_digest(head, profile)
     *before, end = prefixes(digest((anew.encode(), *leading.data)), links, anew)
@@ -447,10 +450,15 @@ def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
     return _written(compiled.bare, bare(piece.script), exchanges, ChangeNotes())
 
 
-def _link(whole: _Sent, without: _Sent) -> ChainLink:
-    """Return an exchange as a link of the chain. Its media are chosen anew for each request, so its digest is not kept."""
+def _link(whole: _Sent, without: _Sent, tools: Mapping[str, bytes], profile: Profile) -> ChainLink:
+    """Return an exchange as a link of the chain. Its media are chosen anew for each request, so its digest is not kept.
+
+    What shows deferred tools to the model binds what follows to their declarations, too.
+    """
     compiled = without.compiled
     plain = compiled.digest if compiled is not None and not compiled.media else digest(without.data)
+    if tools and (names := [name for name in shown(whole.script, profile) if name in tools]):
+        plain = digest((plain.encode(), *map(tools.__getitem__, names)))
     own = own_digest(whole.script)
     turns = whole.compiled.exchange.turns if whole.compiled is not None else ()
     compacted = whole.compiled is not None and whole.compiled.restarts

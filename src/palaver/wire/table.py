@@ -234,6 +234,7 @@ class OwnBlocks:
         window: Whether a compaction that is an answer of its own stands after messages that go with it.
         carried: Fields of texts and calls that go back with them.
         resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
+        shown: Returns the names of the deferred tools that a block shows to the model: until then nothing is bound to them. None where the API does not say so.
     """
 
     known: frozenset[str] = frozenset()
@@ -250,6 +251,7 @@ class OwnBlocks:
     window: bool = False
     carried: frozenset[str] = frozenset()
     resumes: str = ""
+    shown: Callable[[Mapping[str, Any]], Iterator[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,7 @@ def settings(view: View, exchanges: Sequence[Exchange], profile: Profile) -> Pla
         (after.since, what, after.at)
         for what, top in (("instructions", system), ("tools", tools))
         for before, after in pairwise(stages[: top + 1])
-        if after.since is not None and _differ(before, after, what) and not _answered(exchanges[after.at :])
+        if after.since is not None and _differ(before, after, what, profile) and not _answered(exchanges[after.at :])
     )
     return PlacedSettings(head, stages, system, tools, anew)
 
@@ -149,10 +149,19 @@ def _said(tool: ToolSpec) -> object:
     return tool.description, tool.parameters, tool.deferred, tool.callers, tool.format, tool.native
 
 
-def _differ(before: _Stage, after: _Stage, what: str) -> bool:
+def _differ(before: _Stage, after: _Stage, what: str, profile: Profile) -> bool:
     if what == "instructions":
         return [block.content for block in before.system] != [block.content for block in after.system]
-    return {tool.name: _said(tool) for tool in before.tools} != {tool.name: _said(tool) for tool in after.tools}
+    old, new = (_read_first(stage.tools, profile) for stage in (before, after))
+    return old != new
+
+
+def _read_first(tools: Sequence[ToolSpec], profile: Profile) -> Mapping[str, object]:
+    """Return what the model reads of tools before the conversation: of those that it searches only that there are any."""
+    later = bool(profile.tools.search) and profile.api.blocks.shown is not None
+    return {
+        "" if later and tool.deferred else tool.name: True if later and tool.deferred else _said(tool) for tool in tools
+    }
 
 
 def _answered(exchanges: Iterable[Exchange]) -> bool:

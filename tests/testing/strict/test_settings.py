@@ -381,6 +381,39 @@ def test_changed_tools_keep_thinking(claude: strict.StrictServer, model: str) ->
     assert not claude.dropped
 
 
+def test_deferred_tools_keep_thinking(claude: strict.StrictServer) -> None:
+    """A deferred tool is no prefix until a search shows it: one more is declared in the list, and thinking stays; what is shown and then changed unbinds what follows."""
+    searched = (
+        {"type": "server_tool_use", "name": "tool_search_tool_bm25", "input": {"query": "find"}},
+        {
+            "type": "tool_search_tool_result",
+            "content": {
+                "type": "tool_search_tool_search_result",
+                "tool_references": [{"type": "tool_reference", "tool_name": "find"}],
+            },
+        },
+    )
+    claude.answers((THOUGHT, "Done."), (*searched, "Found."), *[(THOUGHT, "Done.")] * 3)
+    model = "claude-fable-5-2"
+    tools = [
+        BASH,
+        *(ToolSpec(name=name, description="Find.", parameters=SCHEMA, deferred=True) for name in ("find", "count")),
+    ]
+    dialog = begun(*tools[:2])
+    for said in ("One.", "Two.", "Three."):
+        ask(dialog, adapter("anthropic", claude), model, said)
+    dialog.record(Toolset(tools=tuple(tools)))
+    fourth = ask(dialog, adapter("anthropic", claude), model, "Four.")
+    assert str(fourth.data).count('"signature"') == 2
+    assert notes(fourth, "tools") == []
+    dialog.record(Toolset(tools=(BASH, tools[1].model_copy(update={"description": "Look."}), tools[2])))
+    fifth = ask(dialog, adapter("anthropic", claude), model, "Five.")
+    assert str(fifth.data).count('"signature"') == 1
+    assert len(notes(fifth, "thinking")) == 2
+    assert not claude.refused
+    assert not claude.dropped
+
+
 def test_tools_of_older_models_change_at_the_top(claude: strict.StrictServer) -> None:
     """Where the model takes no changes inside, or the list was empty, the list changes: thinking leaves models that check, and the report counts it."""
     claude.answers(*[(THOUGHT, "Done.")] * 4)

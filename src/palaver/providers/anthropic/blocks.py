@@ -31,7 +31,7 @@ def missing(kind: str, fields: Mapping[str, Any], tools: frozenset[str]) -> str:
     if kind in RESULTS or kind.endswith("_tool_result"):
         if not fields.get("tool_use_id") or not ("content" in fields or kind == "mcp_tool_result"):
             return "what its provider gives every such block is not there"
-        unknown = sorted(set(_references(fields)) - tools)
+        unknown = sorted(set(references(fields)) - tools)
         return f"it found the tool {unknown[0]!r}, which is not declared" if unknown else ""
     # «Empty string content is not allowed»: BetaCompactionBlockParam; null is a compaction that failed, which does nothing
     return "it says nothing" if kind == "compaction" and fields.get("content") == "" else ""
@@ -45,7 +45,7 @@ def _missing_of_call(kind: str, fields: Mapping[str, Any], tools: frozenset[str]
     return "" if {name, _PARTS_OF.sub("", name)} & tools else f"the request does not ask for the tool {name!r}"
 
 
-def _references(fields: Mapping[str, Any]) -> Iterator[str]:
+def references(fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of the tools that a search found."""
     content = fields.get("content")
     found = content.get("tool_references") if isinstance(content, Mapping) else None
@@ -66,4 +66,5 @@ BLOCKS = OwnBlocks(
     results=re.compile(r"\w+_tool_result"),
     compaction="content",
     carried=frozenset({"caller", "toolset_name", "citations"}),
+    shown=references,  # «adding an unreferenced deferred tool» keeps thinking valid: build-with-claude/preserved-thinking
 )
