@@ -33,27 +33,23 @@ ANSWERS: Mapping[str, NextAnswer] = {
     "fail": NextAnswer(stop="failed", fields={"errors": [{"code": "internal", "message": "No."}]}),
     "hang up in the middle": NextAnswer(["This sentence has many pieces."], cut=3),
 }  # fmt: skip
-FAILURES: Mapping[str, tuple[str, int, str]] = {
-    "be limited": ("rate", 429, "You exceeded your current quota."),
-    "write a novel": (
-        "overflow",
-        400,
-        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
-    ),
-    "open the door": ("auth", 401, "API key not valid. Please pass a valid API key."),
-    "be another model": ("model", 404, "Model 'gemini-99' not found."),
-    "take a wrong parameter": ("refused", 400, "Unknown parameter 'foo'."),
-    "be busy": ("down", 503, "The model is overloaded."),
-    "be broken": ("down", 500, "An internal error has occurred."),
-}
+FAILURES: Mapping[str, tuple[str, int, str, str]] = {
+    "be limited": ("rate", 429, "rate_limit_exceeded", "Resource has been exhausted."),
+    "write a novel": ("overflow", 400, "invalid_request", "The input token count (12) exceeds the maximum number of tokens allowed (9)."),
+    "open the door": ("auth", 401, "authentication", "API key not valid. Please pass a valid API key."),
+    "be another model": ("model", 404, "not_found", "Model 'gemini-99' not found."),
+    "take a wrong parameter": ("refused", 400, "invalid_request", "Unknown parameter 'foo'."),
+    "be busy": ("down", 503, "unavailable", "The model is overloaded."),
+    "be broken": ("down", 500, "internal", "An internal error has occurred."),
+}  # fmt: skip
 
 
 def reply(asked: HttpRequest) -> NextAnswer:
     """Answer by the text of the user, or fail."""
     text = asked.body["input"][0]["content"][0]["text"]
     if text in FAILURES:
-        _, status, message = FAILURES[text]
-        raise Refused(status, {"error": {"code": status, "message": message}})
+        _, status, code, message = FAILURES[text]
+        raise Refused(status, {"error": {"code": code, "message": message}})
     return ANSWERS[text]
 
 
@@ -82,7 +78,7 @@ class TestInteractions(ProviderLaws):
             search = {"provider_tools": {"web_search": True}} if text == "search" else {}
             if text != "hang up in the middle":
                 yield Question(text, (BASH,), search, fails="down" if text == "fail" else "")
-        for text, (kind, _, _) in FAILURES.items():
+        for text, (kind, *_) in FAILURES.items():
             yield Question(text, fails=kind)
 
     def test_cut_answer_keeps_its_beginning(self) -> None:

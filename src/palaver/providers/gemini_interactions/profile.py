@@ -10,6 +10,7 @@ What only this API has is cited by letter:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -45,7 +46,14 @@ PROFILE = replace(
         head=head,
         written=written,
         provided=provided,
-        blocks=OwnBlocks(known=SERVED | {"model_output"}, missing=_missing, resumes="continuation_token"),
+        blocks=OwnBlocks(
+            known=SERVED | {"model_output"},
+            missing=_missing,
+            calls=dict.fromkeys((kind for kind in SERVED if kind.endswith("_call")), "id"),
+            results=re.compile("|".join(kind for kind in SERVED if kind.endswith("_result"))),
+            answers="call_id",
+            resumes="continuation_token",
+        ),
         shape=REQUEST,
         checks=CHECKS,
     ),

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NoReturn
 
-from palaver.testing.strict.google.fields import MODELS, GeminiRequest, error_body
+from palaver.testing.strict.google.fields import MODELS, GeminiRequest
 from palaver.testing.strict.seal import Json, Seal, canonical, digest
 from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
@@ -48,10 +48,8 @@ _STEPS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def refuse(message: str, reason: str = "invalid_request", status: int = 400) -> NoReturn:
-    """Refuse the request."""
-    body = error_body(status, message)
-    body["error"]["details"] = [{"reason": reason}]
-    raise Refused(status, body)
+    """Refuse the request: the code of an error is a word (…/gemini-api/docs/api-errors; SDK `interactions.Error`)."""
+    raise Refused(status, {"error": {"code": reason, "message": message}})
 
 
 class InteractionsApi:
@@ -65,7 +63,8 @@ class InteractionsApi:
 
     def error(self, status: int, message: str) -> Json:
         """Return the body of an error."""
-        return error_body(status, message)
+        del status  # the code of an error is a word
+        return {"error": {"code": "invalid_request", "message": message}}
 
     def reply(self, asked: HttpRequest, script: Script) -> Reply:
         """Return the answer to a request."""
@@ -99,6 +98,7 @@ class InteractionsApi:
         if steps[-1]["type"] in ("model_output", "thought", "function_call"):
             refuse("The last step must be of the user, or a function result.")
         _check_calls(steps)
+        _check_served(steps)
         if subject.signs:
             _check_thoughts(steps)
 
@@ -206,6 +206,22 @@ def _check_calls(steps: Sequence[Json]) -> None:
             refuse(f"input[{at}]: function calls without results: {', '.join(waiting)}.")
     if waiting:
         refuse(f"Function calls without results: {', '.join(waiting)}.")
+
+
+def _check_served(steps: Sequence[Json]) -> None:
+    """Check that a result of a tool of Google's own has its call before it, and each call a result.
+
+    SDK types: «`call_id`: Required. ID to match the ID from the function call block». That a call needs its result is inferred from functions.
+    """
+    waiting: dict[str, int] = {}
+    for at, step in enumerate(steps):
+        name, _, half = step["type"].rpartition("_")
+        if name in _SERVED and half == "call":
+            waiting[f"{name} {step.get('id')}"] = at
+        elif name in _SERVED and waiting.pop(f"{name} {step.get('call_id')}", None) is None:
+            refuse(f"input[{at}]: no {name} call with id '{step.get('call_id')}' precedes the result.")
+    for name, at in waiting.items():
+        refuse(f"input[{at}]: the {name.partition(' ')[0]} call has no result.")
 
 
 def _digest(step: Json) -> str:
