@@ -293,6 +293,18 @@ def _unserved(call: Spot) -> Violation:
     return call.breaks(Breach.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
 
 
+def _fallbacks(subject: Subject) -> Iterator[Violation]:
+    """Check that nothing stays of what a model before the last fallback of an answer thought and called (build-with-claude/refusals-and-fallback)."""
+    for message in subject.body["messages"]:
+        blocks = list(_blocks(message))
+        last = max((at for at, block in enumerate(blocks) if block["type"].text == "fallback"), default=0)
+        answered = {block["tool_use_id"].text for block in blocks[:last]}
+        for block in blocks[:last]:
+            kind = block["type"].text
+            if kind in {*_THOUGHTS, "tool_use"} or (kind in CALLS and block["id"].text not in answered):
+                yield block.breaks(Breach.BLOCK_PLACE, f"{kind} before a fallback may not go back")
+
+
 def _results(subject: Subject) -> Iterator[Violation]:
     """Check that the result of a failed call has text, and nothing else."""
     for result in _everywhere(subject.body, "tool_result"):
@@ -468,6 +480,6 @@ def _cache_marks(subject: Subject) -> Iterator[Violation]:
 
 
 CHECKS: Final = (
-    _order, _ending, _filled, _pairing, _served, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
+    _order, _ending, _filled, _pairing, _served, _fallbacks, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
     _format, _cache_marks,
 )  # fmt: skip
