@@ -9,11 +9,13 @@ import pytest
 
 from palaver.agent import Agent, Decision, ProviderInvoker
 from palaver.errors import DecisionNeeded
+from palaver.messages import ImageContent, Media
 from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
 from palaver.testing import strict
 from palaver.tools import Function, tool
 from tests.agent.helper import closing
+from tests.wire.pictures import png
 from tests.wire.talks import STRICT, THOUGHT, accepted
 
 Json = dict[str, Any]
@@ -90,6 +92,15 @@ def screen(action: str, coordinate: list[int] | None = None) -> str:
     """Use the screen."""
     RAN.append((action, coordinate))
     return "clicked"
+
+
+@tool(native="computer_use")
+def desktop(actions: list[Json]) -> list[Any]:
+    """Use the screen, one action after another."""
+    RAN.append([action["type"] for action in actions])
+    if not actions:
+        raise OSError("no screen")
+    return ["It beeps.", ImageContent([Media(data=png(), media_type="image/png")])]
 
 
 @tool(native="shell")
@@ -269,7 +280,7 @@ def test_one_function_runs_all_members_of_a_toolset(claude: strict.StrictServer,
     assert call["toolset_name"] == result["toolset_name"] == "computer"
     accepted(claude)
     request = agent.current_dialog.request("openai-responses", GPT, then="Go on.")
-    assert [item["name"] for item in request.body["input"] if item["type"] == "function_call"] == ["screen"]
+    assert [item["name"] for item in request.body["input"] if item["type"] == "function_call"] == ["computer"]
 
 
 def test_shell_and_patches_are_answered_in_their_own_kind(gpt: strict.StrictServer) -> None:
@@ -289,6 +300,51 @@ def test_shell_and_patches_are_answered_in_their_own_kind(gpt: strict.StrictServ
     assert [output.get("status") for output in outputs] == [None, "failed", "completed"]
     accepted(gpt)
     agent.current_dialog.request("anthropic", STRICT, then="Go on.").check()
+
+
+def test_a_function_uses_the_computer_of_responses(gpt: strict.StrictServer) -> None:
+    """`computer` runs batches of actions and single ones; a screenshot answers, with its words after it; a failure has a blank picture."""
+    agent = of_gpt(gpt, desktop)
+    batch = [{"type": "click", "x": 1, "y": 2, "button": "left"}, {"type": "wait"}]
+    gpt.answers(
+        [REASONED, {"type": "computer_call", "actions": batch}],
+        [{"type": "computer_call", "action": {"type": "screenshot"}}, {"type": "computer_call", "actions": []}],
+        "Done.",
+    )
+    assert agent.respond("Click.").content == "Done."
+    assert sorted(RAN) == [[], ["click", "wait"], ["screenshot"]]
+    assert body(gpt)["tools"] == [{"type": "computer"}]
+    sent = body(gpt)["input"]
+    shots = [item["output"]["image_url"] for item in sent if item["type"] == "computer_call_output"]
+    assert shots[0] == shots[1] != shots[2]
+    words = [str(item["content"]) for item in sent if item["type"] == "message"][2:]
+    assert ["beeps" in text for text in words] == [True, True, False]
+    assert "no screen" in words[2]
+    accepted(gpt)
+    agent.current_dialog.request("anthropic", STRICT, then="Go on.").check()
+    agent.current_dialog.request("gemini-interactions", "gemini-3.6-flash", then="Go on.").check()
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_call_that_the_provider_warns_of_waits(gpt: strict.StrictServer, agreed: bool) -> None:
+    """A safety check makes a call wait for a person; the output acknowledges it, and a call that was denied did not run."""
+    agent = of_gpt(gpt, desktop)
+    check = {"id": "cu_sc_1", "code": "malicious_instructions", "message": "The page may lie."}
+    warned = {"type": "computer_call", "actions": [{"type": "wait"}], "pending_safety_checks": [check]}
+    gpt.answers([REASONED, warned], "Done.")
+    with pytest.raises(DecisionNeeded) as waits:
+        agent.respond("Wait.")
+    (call,) = waits.value.calls
+    assert (call.name, call.artefact["pending_safety_checks"]) == ("desktop", [check])
+    if agreed:
+        agent.approve(call.id)
+    else:
+        agent.deny(call.id, "No.")
+    assert agent.respond().content == "Done."
+    assert len(RAN) == agreed
+    (output,) = [item for item in body(gpt)["input"] if item["type"] == "computer_call_output"]
+    assert output["acknowledged_safety_checks"] == [check]
+    accepted(gpt)
 
 
 TICKETS: Json = {"provider_tools": {"mcp": {"tickets": {"url": "https://example.org/mcp", "tools": ["close"]}}}}

@@ -170,6 +170,7 @@ class ToolCallContent(Value):
         error: Why ``raw_args`` could not be read, or None.
         artefact: What the provider wants back with the call, such as Gemini's thought signature.
         consent: Whether the provider runs it, and a person must agree first. Its result says whether they did: an error is a no.
+        warned: Whether the provider warns of it, so that a person must approve it before it runs. The artefact says of what.
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
@@ -184,6 +185,7 @@ class ToolCallContent(Value):
     error: str | None = None
     artefact: JsonObject = EMPTY
     consent: bool = False
+    warned: bool = False
 
     if TYPE_CHECKING:
 
@@ -198,6 +200,7 @@ class ToolCallContent(Value):
             error: str | None = None,
             artefact: Mapping[str, Any] = EMPTY,
             consent: bool = False,
+            warned: bool = False,
         ) -> None:
             """Construct a call; arguments may be the JSON text that the model wrote."""
 

@@ -220,7 +220,9 @@ class Function:
         return state if isinstance(state, str) else "" if state else "it is switched off for now"
 
     def approval_needed(self, call: ToolCallContent) -> bool:
-        """Return whether a person must approve this call. A check that raises means yes."""
+        """Return whether a person must approve this call, such as one that the provider warns of. A check that raises means yes."""
+        if call.warned:
+            return True
         if not callable(self.needs_approval):
             return self.needs_approval
         try:

@@ -24,11 +24,16 @@ OWN = frozenset({
 
 CUSTOM, CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
 
+COMPUTER = "computer_call"
 RUN: Mapping[str, tuple[str, str]] = {
     "shell_call": ("shell", "action"),
     "apply_patch_call": ("apply_patch", "operation"),
+    COMPUTER: ("computer", "action"),
 }
 """The kinds of calls of the provider's own tools that a tool of the caller's may run: the name of the tool, and the field of its arguments."""
+
+_BLANK = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQAQAAAAA3iMLMAAAADklEQVR42mP4/5+BFAQA/U4f4d7IdZcAAAAASUVORK5CYII="
+"""A white picture, where there is no screenshot: a call of the computer takes no other answer."""
 
 CONSENT, CONSENTED = "mcp_approval_request", "mcp_approval_response"
 
@@ -104,6 +109,14 @@ def consent_call(item: Mapping[str, Any]) -> ToolCallContent:
     return ToolCallContent(known["id"], name, args=args, artefact=item, consent=True)
 
 
+def run_with(item: Mapping[str, Any]) -> Body:
+    """Return the arguments with which a tool of the caller's runs a call. Older models use the computer one action at a time."""
+    given = item.get(RUN[item["type"]][1])
+    if item["type"] == COMPUTER:
+        return {"actions": item.get("actions") or ([given] if given else [])}
+    return {key: value for key, value in given.items() if value is not None} if isinstance(given, Mapping) else {}
+
+
 def called(part: CallPart) -> Body:
     """Write a call that the caller runs: of a function, or of a tool with free text, as its item came."""
     own = {name: value for name, value in part.carried.items() if value is not None}
@@ -113,6 +126,8 @@ def called(part: CallPart) -> Body:
     said = {name: value for name, value in thaw(part.artefact).items() if name not in {"id", "status"} | _OF_ANSWERS}
     if kind == CONSENT:
         return {**said, "id": part.id}  # its answer names it
+    if kind == COMPUTER:  # one of the few calls that must have an id
+        said = {"id": f"cu_{derive_id(part.id)[:_ID_DIGITS]}", "pending_safety_checks": [], **said}
     if kind != CUSTOM:
         return {**said, "call_id": part.id, "status": "completed"}
     free = said.get("input")
@@ -135,6 +150,16 @@ def output(part: ResultPart, content: str | list[Body]) -> Body:
             "type": "shell_call_output",
             **said,
             "output": [{"stdout": part.text, "stderr": "", "outcome": outcome}],
+        }
+    if made == COMPUTER:
+        seen = [piece["image_url"] for piece in content if isinstance(piece, dict) and "image_url" in piece]
+        shot = {"type": "computer_screenshot", "image_url": (seen or [f"data:image/png;base64,{_BLANK}"])[-1]}
+        checks = thaw(carried.get("pending_safety_checks") or ())
+        return {
+            "type": "computer_call_output",
+            **said,
+            "output": shot,
+            **({"acknowledged_safety_checks": checks} if checks else {}),
         }
     if made == "apply_patch_call":
         status = "failed" if part.error else "completed"

@@ -75,7 +75,12 @@ PROFILE = Profile(
         arguments="string",
         media=IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
-    tools=Tools(name=TOOL_NAME, most=MOST_TOOLS, text=True, native={"shell": "shell", "apply_patch": "apply_patch"}),
+    tools=Tools(
+        name=TOOL_NAME,
+        most=MOST_TOOLS,
+        text=True,
+        native={"shell": "shell", "apply_patch": "apply_patch", "computer_use": "computer"},
+    ),
     answers=Answers(native=False, loose=True, fields=("text.format",)),
     reasoning=Reasoning(form="items", maker="openai"),
     media=MediaLimits(

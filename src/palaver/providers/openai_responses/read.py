@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from palaver.messages import APITypes, StopReason
-from palaver.providers.openai_responses.items import CONSENT, CUSTOM, RUN, consent_call
+from palaver.providers.openai_responses.items import CONSENT, CUSTOM, RUN, consent_call, run_with
 from palaver.providers.provider import Event
 from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.wire import TRANSFORMED, Request
@@ -126,9 +126,9 @@ class ResponsesAnswer(AnswerReader):
         """Read an item of one of the provider's own tools. A tool of the caller's may run it, or a person decide about it."""
         kind = text(item.get("type"))
         if kind in RUN and RUN[kind][0] in self._names:
-            name, field = RUN[kind]
-            given = {key: value for key, value in mapping(item.get(field)).items() if value is not None}
-            yield from self._call(place, text(item.get("call_id")), name, as_json(given), artefact=item)
+            warned = {"warned": True} if item.get("pending_safety_checks") else {}
+            args = as_json(run_with(item))
+            yield from self._call(place, text(item.get("call_id")), RUN[kind][0], args, artefact=item, **warned)
         elif kind == CONSENT:
             yield from self._block(place, consent_call(item))
         else:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.providers.openai_chat.write import CHOICES, image_url, joined, noted_failure, response_format
-from palaver.providers.openai_responses.items import called, output, own_item
+from palaver.providers.openai_responses.items import COMPUTER, called, output, own_item
 from palaver.wire.head import Outline, sampled, with_parameters
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.script import (
@@ -26,6 +26,7 @@ from palaver.wire.script import (
     TextPart,
     ThinkingPart,
     ToolChangePart,
+    from_harness,
 )
 from palaver.wire.table import Body, Profile, Provided
 
@@ -79,8 +80,11 @@ def provided(known: Mapping[str, Any], options: Body) -> Provided:
         return Provided(
             tuple({**known, "server_label": name, **said} for name, said in zip(options, servers, strict=True))
         )
-    screen = known["type"] == "computer" and "display_width" in options
-    return Provided(({**known, **options, **({"type": "computer_use_preview"} if screen else {})},))
+    return Provided((_own({**known, **options}),))
+
+
+def _own(tool: Body) -> Body:
+    return {**tool, "type": "computer_use_preview"} if tool["type"] == "computer" and "display_width" in tool else tool
 
 
 def _limit(wanted: int, notes: ChangeNotes) -> int:
@@ -115,7 +119,7 @@ def _tool(tool: Declared) -> Body:
     """Write a tool. `strict` is always said: a missing one counts as true."""
     more: Body = {"allowed_callers": [_CALLERS[caller] for caller in tool.callers]} if tool.callers else {}
     if tool.native is not None:
-        return {**tool.native, **more}
+        return _own({**tool.native, **more})
     more |= {"defer_loading": True} if tool.deferred else {}
     named: Body = {"type": "function", "name": tool.name, "description": tool.description}
     if tool.format is None:
@@ -144,10 +148,21 @@ def written(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Bo
         elif isinstance(part, ProviderPart):
             yield own_item(part, after_reasoning=isinstance(before, ThinkingPart))
         elif isinstance(part, ResultPart):
-            noted_failure(part, notes)
-            texts = all(isinstance(inner, TextPart) for inner in part.body)
-            yield output(part, part.text if texts else _content(part.body))
+            yield from _result(part, notes)
         before = part
+
+
+def _result(part: ResultPart, notes: ChangeNotes) -> Iterator[Body]:
+    """Write a result. A call of the computer is answered by a screenshot alone, so what else there is follows as a message."""
+    noted_failure(part, notes)
+    texts = all(isinstance(inner, TextPart) for inner in part.body)
+    yield output(part, part.text if texts else _content(part.body))
+    if part.call is not None and part.call.artefact.get("type") == COMPUTER and part.text:
+        notes.add(
+            part.origin, "result", How.CHANGED, "a screenshot alone answers the call: the words of the result follow it"
+        )
+        words = TextPart(from_harness("result", part.text), part.origin)
+        yield {"type": "message", "role": "user", "content": _content((words,))}
 
 
 def _said(speech: Speech, profile: Profile) -> Iterator[Body]:

@@ -73,6 +73,8 @@ def _check_tools(subject: ResponsesRequest) -> None:
         if "programmatic" in (tool.get("allowed_callers") or ()) and "programmatic_tool_calling" not in kinds:
             text = "The caller 'programmatic' requires the 'programmatic_tool_calling' tool."
             refuse(text, f"tools[{at}].allowed_callers", "invalid_value")
+        if tool["type"] == "computer" and len(tool) > 1:
+            refuse("Unknown parameter: the tool 'computer' has only a type.", f"tools[{at}]", "unknown_parameter")
         if tool["type"] == "custom" and (tool.get("format") or {}).get("type", "text") not in ("text", "grammar"):
             refuse("Supported values are: 'text' and 'grammar'.", f"tools[{at}].format.type", "invalid_value")
 
@@ -80,6 +82,9 @@ def _check_tools(subject: ResponsesRequest) -> None:
 def _check_outputs(items: list[Json]) -> None:
     """Check the shapes of outputs, and that each approval answers a request (types/responses/response_input_item_param.py)."""
     requests = {item["id"] for item in items if item["type"] == "mcp_approval_request"}
+    warned = {
+        item["call_id"]: item.get("pending_safety_checks") or () for item in items if item["type"] == "computer_call"
+    }
     for at, item in enumerate(items):
         if item["type"] == "shell_call_output":
             chunks = item["output"]
@@ -91,8 +96,23 @@ def _check_outputs(items: list[Json]) -> None:
                 )
         elif item["type"] == "apply_patch_call_output" and item["status"] not in ("completed", "failed"):
             refuse("Supported values are: 'completed' and 'failed'.", f"input[{at}].status", "invalid_value")
+        elif item["type"] == "computer_call_output":
+            _check_screenshot(f"input[{at}]", item, [check["id"] for check in warned.get(item["call_id"], ())])
         elif item["type"] == "mcp_approval_response" and item["approval_request_id"] not in requests:
             refuse(f"MCP approval request '{item['approval_request_id']}' not found.", f"input[{at}]", "invalid_value")
+
+
+def _check_screenshot(where: str, item: Json, warned: list[str]) -> None:
+    """Check the answer to a call of the computer: one screenshot, and the checks that it acknowledges (…/docs/guides/tools-computer-use)."""
+    output = item["output"]
+    if not isinstance(output, dict) or output.get("type") != "computer_screenshot":
+        refuse("Invalid value. Supported values are: 'computer_screenshot'.", f"{where}.output", "invalid_value")
+    if not str(output.get("image_url") or output.get("file_id") or ""):
+        refuse(f"Missing required parameter: '{where}.output.image_url'.", f"{where}.output.image_url")
+    missing = set(warned) - {check["id"] for check in item.get("acknowledged_safety_checks") or ()}
+    if missing:
+        text = f"Computer call {item['call_id']} has safety checks that were not acknowledged: {', '.join(sorted(missing))}."
+        refuse(text, f"{where}.acknowledged_safety_checks", "invalid_value")
 
 
 def _check_ids(items: list[Json]) -> None:

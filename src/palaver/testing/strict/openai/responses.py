@@ -32,6 +32,7 @@ _DEFAULTS: Final[Mapping[str, Json]] = {
     "custom_tool_call": {"input": ""},
     "shell_call": {"status": "completed"},
     "apply_patch_call": {"status": "completed"},
+    "computer_call": {"pending_safety_checks": [], "status": "completed"},
     "web_search_call": {"status": "completed"},
     "mcp_call": {"status": "completed"},
     "mcp_list_tools": {"tools": []},
