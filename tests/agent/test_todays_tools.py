@@ -119,6 +119,13 @@ def patch(type: str, path: str, diff: str = "") -> str:  # noqa: A002 - the prov
     return "written"
 
 
+@tool(group={"crm": "Customers and their tickets."}, deferred=True)
+def customer(number: int) -> str:
+    """Look up a customer."""
+    RAN.append(number)
+    return "Ann"
+
+
 SEARCHED: Json = {"type": "server_tool_use", "name": "tool_search_tool_bm25", "input": {"query": "weather"}}
 REFERENCE: Json = {"type": "tool_reference", "tool_name": "weather"}
 DISCOVERED: Json = {
@@ -160,6 +167,26 @@ def test_a_deferred_tool_of_responses_is_found_and_run(gpt: strict.StrictServer)
     assert declared["defer_loading"]
     assert searching == {"type": "tool_search"}
     accepted(gpt)
+
+
+def test_tools_of_a_group_are_declared_together(gpt: strict.StrictServer) -> None:
+    """A group of tools is a `namespace` for Responses; its calls run, and go back with it. Elsewhere each is declared alone, with a note."""
+    agent = of_gpt(gpt, customer, query, customer.extend(name="ticket"))
+    call = {"type": "function_call", "name": "customer", "namespace": "crm", "arguments": '{"number": 7}'}
+    gpt.answers([REASONED, call], "Ann.")
+    assert agent.respond("Who is it?").content == "Ann."
+    assert RAN == [7]
+    group, single, _ = body(gpt)["tools"]
+    assert (group["type"], group["name"], group["description"]) == ("namespace", "crm", "Customers and their tickets.")
+    assert [(each["name"], each["defer_loading"]) for each in group["tools"]] == [("customer", True), ("ticket", True)]
+    assert single["name"] == "query"
+    assert next(item for item in body(gpt)["input"] if item["type"] == "function_call")["namespace"] == "crm"
+    accepted(gpt)
+    for api, model in (("openai-responses", "gpt-5"), ("anthropic", STRICT)):
+        request = agent.current_dialog.request(api, model, then="Go on.")
+        assert "namespace" not in str(request.body["tools"])
+        assert any("without its group" in change.why for change in request.report)
+        request.check()
 
 
 def test_a_tool_is_declared_plainly_where_none_is_deferred(claude: strict.StrictServer) -> None:

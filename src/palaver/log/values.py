@@ -115,6 +115,7 @@ class ToolSpec(LogValue):
         callers: Who may call it: `model`, and `code` that the provider runs. None for the model.
         format: The form of its one argument, which is free text: `text`, or a grammar with its `syntax` and `definition`. None for JSON arguments.
         native: The provider's own tools whose calls it runs, each with its options, where the provider has one of them; None for none.
+        group: The name of the group of tools that it belongs to, with the group's description; None for none.
     """
 
     name: str
@@ -127,6 +128,7 @@ class ToolSpec(LogValue):
     callers: tuple[str, ...] | None = None
     format: JsonValue = None
     native: Mapping[str, JsonValue] | None = None
+    group: Mapping[str, str] | None = None
 
 
 class Place(LogValue):

@@ -67,6 +67,8 @@ class Function:
         format: The form of its one argument where that is free text: `text`, or a grammar: `{"syntax": "lark", "definition": ...}`.
         native: The provider's own tools whose calls it runs: a name such as `bash` or `shell`, or options by name. A provider that has none of
             them gets the declaration as a function.
+        group: The tools that it belongs with: a name, or the name with a description: `{"crm": "Customers and their tickets."}`. The model reads
+            of such a group before it reads of its tools.
         metadata: For the program: JSON values, copied and read-only.
     """
 
@@ -93,6 +95,7 @@ class Function:
     callers: str | Sequence[str] = (BY_MODEL,)
     format: str | Mapping[str, Any] | None = None
     native: str | Mapping[str, Mapping[str, Any]] = EMPTY
+    group: str | Mapping[str, str] = EMPTY
     metadata: Mapping[str, Any] = EMPTY
     binding: Binding | None = field(default=None, repr=False, compare=False)
 
@@ -116,6 +119,7 @@ class Function:
         settle("callers", _callers(self))
         settle("format", _text_format(self))
         settle("native", FrozenDict({self.native: {}}) if isinstance(self.native, str) else FrozenDict(self.native))
+        settle("group", _group(self))
         if self.function is None:
             settle("binding", None)
         elif self.binding is None or self.binding.function is not self.function:
@@ -196,6 +200,7 @@ class Function:
             callers=None if self.callers == (BY_MODEL,) else tuple(self.callers),
             format=self.format,
             native=self.native if isinstance(self.native, Mapping) and self.native else None,
+            group=self.group if isinstance(self.group, Mapping) and self.group else None,
         )
 
     def to_tool(self) -> dict[str, Any]:
@@ -304,6 +309,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("properties", "parameters", "metadata"), Mapping),
     **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive", "deferred"), bool),
     "native": (str, Mapping),
+    "group": (str, Mapping),
     "max_bytes": int,
     "available": (bool, str, Callable),  # type: ignore[dict-item] # a type for isinstance
     "needs_approval": (bool, Callable),  # type: ignore[dict-item] # the same
@@ -381,6 +387,17 @@ def _text_format(function: Function) -> str | FrozenDict | None:
     if more or not isinstance(schema, Mapping) or schema.get("type") != "string":
         raise InvalidInput(f"The tool {function.name!r} has a format, so it has one argument, of type string.")
     return form if isinstance(form, str) else FrozenDict(form)
+
+
+def _group(function: Function) -> FrozenDict:
+    """Return the name of the tool's group with its description; empty for none."""
+    group = function.group
+    group = {group: group} if isinstance(group, str) and group else group or {}
+    if len(group) > 1 or not all(isinstance(said, str) for pair in group.items() for said in pair):
+        raise InvalidInput(
+            f"group of the tool {function.name!r} is {group!r}.", hint="Pass a name, or {name: description}."
+        )
+    return FrozenDict(group)
 
 
 def _bound(declared: Function, function: Implementation) -> Binding:

@@ -137,12 +137,15 @@ def _today(tool: ToolSpec, declared: Declared, profile: Profile, theirs: Provide
         notes.add(None, "tool", How.CHANGED, f"{tool.name}: no code can call it here, so the model does")
     if (tool.format and not rules.text) or (tool.native and not known):
         notes.add(None, "tool", How.CHANGED, f"{tool.name}: declared as a function, because this API has no such tool")
+    if tool.group and not rules.groups:
+        notes.add(None, "tool", How.CHANGED, f"{tool.name}: declared without its group, because this model has none")
     return replace(
         declared,
         deferred=deferred and rules.search in theirs.names,
         callers=tool.callers or () if coded and rules.code in theirs.names else (),
         format=tool.format if rules.text else None,
         native=thaw({**profile.provided[known], **(tool.native or {})[known]}) if known else None,
+        group=next(iter(tool.group.items())) if tool.group and rules.groups and not known else (),
     )
 
 

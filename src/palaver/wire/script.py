@@ -160,6 +160,7 @@ class Declared:
         callers: Who may call it, where code can: `model` and `code`; else empty.
         format: The form of its free text, where the provider has tools of free text; else None.
         native: The declaration of the provider's own tool whose calls it runs; None for a function.
+        group: The name and the description of its group, where the provider has groups; else empty.
     """
 
     name: str
@@ -170,6 +171,7 @@ class Declared:
     callers: tuple[str, ...] = ()
     format: str | Mapping[str, str] | None = field(default=None, hash=False)
     native: Mapping[str, Any] | None = field(default=None, hash=False)
+    group: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Tools:
         code: The provider's own tool whose code calls the caller's tools; empty where no code can.
         text: Whether a tool may take free text.
         native: The provider's own tools whose calls the caller runs, each with the name under which they come.
+        groups: Whether tools may be declared in groups.
         updates: Whether changed tools are appended to the conversation: ``any`` change, or only what is ``added`` while the choice of tools leaves out
             what is withdrawn. Empty where the list of tools changes.
     """
@@ -103,6 +104,7 @@ class Tools:
     code: str = ""
     text: bool = False
     native: Mapping[str, str] = field(default_factory=dict, hash=False)
+    groups: bool = False
     updates: Literal["", "any", "added"] = ""
 
 

@@ -139,14 +139,20 @@ def _appends(stages: Sequence[_Stage], profile: Profile) -> bool:
         known = declared.get(tool.name)
         if known == _said(tool):
             continue
-        if tool.deferred or tool.callers or tool.native or (known is not None and profile.tools.updates == "added"):
+        if (
+            tool.deferred
+            or tool.callers
+            or tool.native
+            or tool.group
+            or (known is not None and profile.tools.updates == "added")
+        ):
             return False
         declared[tool.name] = _said(tool)
     return profile.tools.most is None or len(declared) <= profile.tools.most
 
 
 def _said(tool: ToolSpec) -> object:
-    return tool.description, tool.parameters, tool.deferred, tool.callers, tool.format, tool.native
+    return tool.description, tool.parameters, tool.deferred, tool.callers, tool.format, tool.native, tool.group
 
 
 def _differ(before: _Stage, after: _Stage, what: str, profile: Profile) -> bool:

@@ -245,19 +245,21 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     """Check definitions, calls in the history and the choice between tools."""
     body, profile = subject.body, subject.profile
     added = [tool for item in _items(body, "additional_tools") for tool in item["tools"]]
-    own = [tool for tool in (*body["tools"], *added) if tool["type"].text in ("function", "custom")]
+    listed = (*body["tools"], *added)
+    grouped = (tool for group in listed if group["type"].text == "namespace" for tool in group["tools"])
+    own = [tool for tool in (*listed, *grouped) if tool["type"].text in ("function", "custom")]
     names = [tool["name"] for tool in own]
     yield from rules.defined(names, profile.tools)
     yield from rules.called((item["name"] for item in _items(body, *_CALLS)), profile.tools)
     for tool in own:
         yield from rules.parameters(tool["parameters"], profile.dialect, strict=tool["strict"].value is True)
     choice = body["tool_choice"]
-    listed = [
+    chosen = [
         choice_of["name"]
         for choice_of in (choice, *choice["tools"])
         if choice_of["type"].text in ("function", "custom")
     ]
-    yield from rules.chosen(listed, names)
+    yield from rules.chosen(chosen, names)
     if choice.value == "required" and not len(body["tools"]):
         yield choice.breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
 

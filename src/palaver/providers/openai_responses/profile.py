@@ -109,6 +109,7 @@ def for_model(model: str, columns: Mapping[str, Any] = EMPTY) -> Profile:
         tools=replace(
             PROFILE.tools,
             search="tool_search" if "search" in row.tooling else "",
+            groups="search" in row.tooling,
             code="code_calls" if "code" in row.tooling else "",
             updates="added" if row.tools_inside else "",
         ),

@@ -46,7 +46,7 @@ def head(outline: Outline) -> Body:
     if outline.system and outline.profile.turns.system == "field":
         out["instructions"] = joined(outline.system)
     if outline.tools or outline.provided.tools:
-        out["tools"] = [*(_tool(tool) for tool in outline.tools), *outline.provided.tools]
+        out["tools"] = [*_listed(outline.tools), *outline.provided.tools]
     if outline.choice or outline.withdrawn:
         out["tool_choice"] = _choice(outline)
     if outline.structure is not None:
@@ -113,6 +113,20 @@ def _named(tool: Declared) -> Body:
 
 
 _CALLERS: Mapping[str, str] = {"model": "direct", "code": "programmatic"}
+
+
+def _listed(tools: Sequence[Declared]) -> Iterator[Body]:
+    """Write tools, those of one group together where its first one stands."""
+    groups: dict[str, Body] = {}
+    for tool in tools:
+        if not tool.group:
+            yield _tool(tool)
+            continue
+        name, about = tool.group
+        if name not in groups:
+            inside = [_tool(other) for other in tools if other.group[:1] == (name,)]
+            groups[name] = {"type": "namespace", "name": name, "description": about, "tools": inside}
+            yield groups[name]
 
 
 def _tool(tool: Declared) -> Body:

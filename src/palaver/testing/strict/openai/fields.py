@@ -214,13 +214,13 @@ def _check_choice(subject: ResponsesRequest) -> None:
     items = [item for item in subject.items if item["type"] == "additional_tools"]
     if any(item["role"] != "developer" for item in items):
         refuse("Invalid value: only 'developer' may add tools.", "input", "invalid_value")
-    more = [tool for item in items for tool in item["tools"]]
-    names = [tool["name"] for tool in (*(subject.body.get("tools") or ()), *more) if tool.get("name")]
+    listed = [*(subject.body.get("tools") or ()), *(tool for item in items for tool in item["tools"])]
+    grouped = [tool for group in listed if group["type"] == "namespace" for tool in group["tools"]]
+    names = [tool["name"] for tool in (*listed, *grouped) if tool.get("name")]
     if len(names) != len(set(names)):
         refuse("Tool names must be unique.", "tools", "invalid_value")
     choice = subject.body.get("tool_choice")
-    listed = (choice, *(choice.get("tools") or ())) if isinstance(choice, dict) else ()
-    for asked in listed:
+    for asked in (choice, *(choice.get("tools") or ())) if isinstance(choice, dict) else ():
         if asked.get("name") and asked["name"] not in names:
             refuse(f"Tool choice '{asked['name']}' not found in 'tools' parameter.", "tool_choice")
 

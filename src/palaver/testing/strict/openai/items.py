@@ -60,13 +60,24 @@ _SEARCHING: Final = (5, 4)
 """«Only gpt-5.4 and later models support tool_search»: developers.openai.com/api/docs/guides/tools-tool-search."""
 
 
+def _opened(subject: ResponsesRequest) -> list[Json]:
+    """Return the tools of a request, with those of its groups after the groups (types/responses/namespace_tool_param.py)."""
+    listed = subject.body.get("tools") or []
+    version = re.match(r"gpt-(\d+)(?:\.(\d+))?", subject.model.name)
+    old = version and (int(version[1]), int(version[2] or 0)) < _SEARCHING
+    for kind in sorted({tool["type"] for tool in listed} & {"tool_search", "namespace"}) if old else ():
+        refuse(f"Tool '{kind}' is not supported with {subject.model.name}.", "tools", "unsupported_value")
+    groups = [tool for tool in listed if tool["type"] == "namespace"]
+    for group in groups:
+        if group.keys() != {"type", "name", "description", "tools"} or not group["tools"]:
+            refuse("A namespace has a name, a description and tools.", "tools", "invalid_value")
+    return [*listed, *(tool for group in groups for tool in group["tools"])]
+
+
 def _check_tools(subject: ResponsesRequest) -> None:
     """Check what deferred tools, and those that programs call, need (types/responses/tool_param.py)."""
-    tools = subject.body.get("tools") or []
+    tools = _opened(subject)
     kinds = {tool["type"] for tool in tools}
-    version = re.match(r"gpt-(\d+)(?:\.(\d+))?", subject.model.name)
-    if "tool_search" in kinds and version and (int(version[1]), int(version[2] or 0)) < _SEARCHING:
-        refuse(f"Tool 'tool_search' is not supported with {subject.model.name}.", "tools", "unsupported_value")
     for at, tool in enumerate(tools):
         if tool.get("defer_loading") and "tool_search" not in kinds:
             refuse("Deferred tools require the 'tool_search' tool.", f"tools[{at}].defer_loading", "invalid_value")
