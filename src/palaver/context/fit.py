@@ -349,14 +349,10 @@ class _Job:
                 return False
             return tools == done.tools and composed.view.exchanges == cut.exchanges[:index]
 
-        answers = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange)]
-        head, end = _untouched(cut.exchanges, before.exchanges)
-        newer = [index for index in answers if index > head]
-        newer = newer[bisect_left(newer, True, key=same) :]  # noqa: FBT003 - what is looked for
-        # behind all changes cuts only move forward; where something was changed, a large output may have made the cut deeper for a while
-        unsure = (index for index in answers if index <= head or (newer and newer[0] <= index <= end))
-        kept = {*filter(same, unsure), *(index for index in newer if index > end)}
-        refused = [index for index in answers if index not in kept]
+        kept = set[int]()
+        for answers in _asked_together(cut, before, meter):
+            kept.update(answers[bisect_left(answers, True, key=same) :])  # noqa: FBT003 - what is looked for
+        refused = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange) and index not in kept]
         if not refused:
             return done
         composed = _without_thinking(done.composed, refused, meter)
@@ -376,11 +372,30 @@ def _thinks(exchange: Exchange) -> bool:
     return any(isinstance(block.content, ThinkingContent) for block in exchange.blocks())
 
 
-def _untouched(cut: Sequence[Exchange], before: Sequence[Exchange]) -> tuple[int, int]:
-    """Return how many exchanges come before the first change, and the index of the first after the last."""
-    head = next((index for index, (now, then) in enumerate(zip(cut, before, strict=False)) if now is not then), 0)
-    tail = zip(reversed(cut), reversed(before), strict=False)
-    return head, len(cut) - next((index for index, (now, then) in enumerate(tail) if now is not then), 0)
+def _asked_together(cut: View, before: View, meter: Meter) -> list[list[int]]:
+    """Return the indexes of the answers that think, in parts in which every answer behind one with the present cut had it, too.
+
+    Cuts move forward while a list grows. They go back where something counts less than it did: an output that is shortened by now, so that what comes
+    behind a change is a part of its own; or the message of the user that the requests of its turn had to show. Where that one is larger than all that
+    came since, each answer is asked alone, as where nothing before it is changed.
+    """
+    places = {id(exchange): index for index, exchange in enumerate(before.exchanges)}
+    sizes = [meter.exchange(exchange) for exchange in cut.exchanges]
+    parts: list[list[int]] = [[]]
+    since, user, due, whole = sum(sizes), 0, 0, True
+    for index, exchange in enumerate(cut.exchanges):
+        place = places.get(id(exchange))
+        whole = whole and place == due
+        if due < 0 or place not in {due, None}:
+            parts.append([])
+        if _thinks(exchange) and (whole or since < user):
+            parts += [[index], []]
+        elif _thinks(exchange):
+            parts[-1].append(index)
+        user = sizes[index] if exchange.role is Role.USER else user
+        since -= sizes[index]
+        due = -1 if place is None else place + 1
+    return parts
 
 
 def _without_thinking(composed: Composed, refused: Sequence[int], meter: Meter) -> Composed:

@@ -152,6 +152,16 @@ def test_a_loop_with_fit_is_accepted(name: str) -> None:
     # one large output makes a cut deeper for a single request
     @example(steps=[("say", 400), ("say", 400), ("call", 400), ("say", 5)], budget=2_350)
     @example(steps=[("call", 400), ("silent", 5), ("call", 400), ("late", 100), ("say", 400)], budget=2_973)
+    # the user's large message, which its turn had to show, made it deeper, and the next turn goes back
+    @example(steps=[("calls", 400), ("say", 400), ("call", 400), ("late", 100)], budget=2_542)
+    # an output that is shortened by now made it deeper, in the middle of the answers with the present cut
+    @example(
+        steps=[
+            *[("silent", 5), ("calls", 100), ("call", 100), ("calls", 100), ("say", 5)],
+            *[("call", 100), ("call", 400), ("say", 5), ("redacted", 5)],
+        ],
+        budget=2_181,
+    )
     def law(steps: list[Step], budget: int) -> None:
         nonlocal requests
         loop = LOOPS[name]()
