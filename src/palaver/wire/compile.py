@@ -221,24 +221,34 @@ class _Exchanges:
         profile = self.profile
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
-        items, data, cleaned = self.written(shown, noted)
+        thinks = max((at for at, speech in enumerate(shown, 1) if next(thoughts([speech]), None)), default=0)
+        items, data, cleaned = self.written(shown[:thinks], noted)
+        others, rest, more = self.written(shown[thinks:], noted)
         return Compiled(
             exchange=exchange,
             script=script,
             changes=tuple(notes),
-            items=items,
-            data=data,
+            items=items + others,
+            data=data + rest,
             met=frozenset(taken.met),
             ids=frozenset(taken.added),
             media=media,
             calls=any(isinstance(part, CallPart | ResultPart) for speech in script for part in speech.parts),
             asks=bool(script) and script[0].role == "user",
-            cleaned=cleaned,
+            cleaned=cleaned or more,
             opens=opens,
             links=links(script, profile),
             restarts=restarts(script, profile.api.blocks.compaction),
             carried=carried(exchange, profile),
+            plain=self._plain(shown[:thinks]) + rest if profile.api.binding else (),
+            own=own_digest(shown[:thinks]) if profile.api.binding else "",
+            bound=next((turn.bound for turn in exchange.turns if turn.bound), None),
         )
+
+    def _plain(self, script: Sequence[Speech]) -> tuple[bytes, ...]:
+        """Return the canonical bytes of items without thinking; as the items themselves have been, they need no cleaning."""
+        written, notes = self.profile.api.written, ChangeNotes()
+        return tuple(canonical_json(item) for speech in bare(script) for item in written(speech, self.profile, notes))
 
     def written(
         self, script: Sequence[Speech], notes: ChangeNotes
@@ -420,9 +430,8 @@ def _bound(
     profile = exchanges.profile
     if not profile.api.binding:
         return list(sent), None, ""
-    plain = [_bare(piece, exchanges) for piece in sent]
     tools = deferred(head, profile)
-    links = [_link(whole, without, tools, profile) for whole, without in zip(sent, plain, strict=True)]
+    links = [_link(piece, exchanges, tools) for piece in sent]
     leading, following = around
     anew = head_digest(head, profile)
     *before, end = prefixes(digest((anew.encode(), *leading.data)), links, anew)
@@ -431,7 +440,7 @@ def _bound(
         if index not in chosen:
             for part in thoughts(whole.script):
                 notes.add(part.origin, "thinking", How.DROPPED, "signed for other words than those before it now")
-    out = [whole if index in chosen else plain[index] for index, whole in enumerate(sent)]
+    out = [whole if index in chosen else _bare(whole, exchanges) for index, whole in enumerate(sent)]
     end = digest((end.encode(), *following.data)) if following.data else end
     return out, bound_after([link.own for index, link in enumerate(links) if link.own and index in chosen], end), anew
 
@@ -439,30 +448,29 @@ def _bound(
 def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
     """Return an exchange without its thinking, which is compiled once; itself where it has none."""
     compiled = piece.compiled
-    if compiled is None or next(thoughts(piece.script), None) is None:
+    if compiled is None or not compiled.own:
         return piece
     if compiled.bare is compiled:
         script = bare(compiled.script)
         items, data, cleaned = exchanges.written(script, ChangeNotes())
-        compiled.bare = replace(compiled, script=script, items=items, data=data, cleaned=cleaned)
+        compiled.bare = replace(compiled, script=script, items=items, data=data, cleaned=cleaned, own="")
     if not compiled.media:
         return _unchanged(compiled.bare)
     return _written(compiled.bare, bare(piece.script), exchanges, ChangeNotes())
 
 
-def _link(whole: _Sent, without: _Sent, tools: Mapping[str, bytes], profile: Profile) -> ChainLink:
+def _link(piece: _Sent, exchanges: _Exchanges, tools: Mapping[str, bytes]) -> ChainLink:
     """Return an exchange as a link of the chain. Its media are chosen anew for each request, so its digest is not kept.
 
     What shows deferred tools to the model binds what follows to their declarations, too.
     """
-    compiled = without.compiled
-    plain = compiled.digest if compiled is not None and not compiled.media else digest(without.data)
-    if tools and (names := [name for name in shown(whole.script, profile) if name in tools]):
+    known = piece.compiled
+    if known is None:
+        return ChainLink(digest(piece.data), "", None, restarts=False)
+    plain = digest(_bare(piece, exchanges).data) if known.media else known.digest
+    if tools and (names := [name for name in shown(piece.script, exchanges.profile) if name in tools]):
         plain = digest((plain.encode(), *map(tools.__getitem__, names)))
-    own = own_digest(whole.script)
-    turns = whole.compiled.exchange.turns if whole.compiled is not None else ()
-    compacted = whole.compiled is not None and whole.compiled.restarts
-    return ChainLink(plain, own, next((turn.bound for turn in turns if turn.bound), None), compacted)
+    return ChainLink(plain, known.own, known.bound, known.restarts)
 
 
 def _leading(opening: str, outline: Outline) -> Iterator[Speech]:

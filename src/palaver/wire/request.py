@@ -18,7 +18,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, Omission, Reason, View
-from palaver.wire.binding import COMPACTION, bound_after, digest, own_digest, thoughts, without
+from palaver.wire.binding import COMPACTION, bound_after, digest, thoughts, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, ResultPart, Speech, ThinkingPart
@@ -130,6 +130,9 @@ class Compiled:
         links: The calls in it that the provider runs itself, and their results, in order: `call` or `result`, and the id.
         restarts: Whether the provider compacted what comes before it, and reads no further back.
         carried: Fields of the answer that the next request repeats.
+        plain: The canonical bytes of each item as they are without thinking; empty, as the next two, where the API binds nothing.
+        own: The digest of its thinking; empty where it has none.
+        bound: What its answer is recorded as bound to, or None.
         bare: It without thinking; itself where it has none.
         less: It without some of its calls and results, by their ids, once it was compiled so.
         checked: Whether a request that contains it was found valid.
@@ -150,6 +153,9 @@ class Compiled:
     links: tuple[tuple[str, str], ...]
     restarts: bool
     carried: Mapping[str, Any]
+    plain: tuple[bytes, ...]
+    own: str
+    bound: BoundTo | None
     bare: Compiled = field(init=False, repr=False)
     less: tuple[frozenset[str], Compiled] | None = field(default=None, init=False, repr=False)
     checked: bool = False
@@ -160,8 +166,8 @@ class Compiled:
 
     @cached_property
     def digest(self) -> str:
-        """The digest of its items."""
-        return digest(self.data)
+        """The digest of its items without thinking."""
+        return digest(self.plain)
 
     def fits(self, taken: AbstractSet[str], *, opens: bool) -> bool:
         """Return whether compiling it again would change nothing, after other exchanges used these ids."""
@@ -274,8 +280,8 @@ class Request(Mapping[str, Any]):
         gone = [index for index, why in self._transformed(answer) if not why.startswith(_UNREAD)]
         if self.bound is None or not gone:
             return self.bound
-        having = [piece for piece in self.pieces if piece.start > max(gone) and own_digest(piece.compiled.script)]
-        return bound_after([own_digest(piece.compiled.script) for piece in having], self.bound.prefix)
+        having = [piece for piece in self.pieces if piece.start > max(gone) and piece.compiled.own]
+        return bound_after([piece.compiled.own for piece in having], self.bound.prefix)
 
     def left_out(self, answer: Message) -> tuple[Omission, ...]:
         """Return what the provider says it left out of the request by itself."""
