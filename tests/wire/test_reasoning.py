@@ -158,6 +158,14 @@ def test_calls_without_a_thought_get_a_placeholder_step() -> None:
         assert [each["type"] for each in older[1:3]] == ["function_call"] * 2
 
 
+def test_a_thought_behind_the_first_call_does_not_stand_for_it() -> None:
+    """A call that comes before its turn's first thought step gets the placeholder, too."""
+    scene = Scene(tools=[BASH]).user("go").model_says(call("a"), step("Hm."), results=["x"], by=STEPS)
+    steps = thaw(scene.request("gemini-interactions").body)["input"]
+    assert [each["type"] for each in steps[1:4]] == ["thought", "function_call", "thought"]
+    assert steps[1]["signature"] == "skip_thought_signature_validator"
+
+
 def test_a_shortened_thought_goes_back_whole_or_not() -> None:
     """Hazard 54 («Gemini thought text shortened, signature kept»): no step has a signature over other words than its own."""
     short = ThinkingContent("Fir…", provider="google", artefact=step("First.").artefact)

@@ -250,7 +250,7 @@ def _is_piece(piece: object) -> bool:
 
 
 def _stepped(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[Part]:
-    """Return a turn with the thought steps that its maker signed, and a dummy at its beginning where it has calls and none of them.
+    """Return a turn with the thought steps that its maker signed, and a dummy at its beginning where its first call comes before any.
 
     A step of another model of the maker is accepted; an unsigned step is refused (googleapis/js-genai#1735), and so are calls without a step before them.
     """
@@ -262,10 +262,10 @@ def _stepped(speech: Speech, profile: Profile, notes: ChangeNotes) -> Iterator[P
             notes.add(part.origin, "thinking", How.DROPPED, why)
         else:
             kept.append(part)
-    call = next((part for part in kept if isinstance(part, CallPart)), None)
-    if call and profile.reasoning.signed_calls and not any(isinstance(part, ThinkingPart) for part in kept):
+    first = next((part for part in kept if isinstance(part, CallPart | ThinkingPart)), None)
+    if isinstance(first, CallPart) and profile.reasoning.signed_calls:
         notes.add(
-            call.origin, "thought signature", How.ADDED, "no thought of its maker is before the call, and one must be"
+            first.origin, "thought signature", How.ADDED, "no thought of its maker is before the call, and one must be"
         )
         yield _DUMMY_STEP
     yield from kept
