@@ -27,6 +27,8 @@ _LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
 _PATH = re.compile(rf"\b(?:{_LISTS})(?:\.\w+|\[['\"]?\w+['\"]?\])+")
 _STEP = re.compile(r"\w+")
 _MEDIA = re.compile(r"\b(?:images?|audio|media|documents?|pdf|base64)\b", re.IGNORECASE)  # in providers' error texts
+_SEALED = re.compile(r"encrypted content (?:for item )?([^\s.]+)(?:\.\.\.(\S+))? could not be verified")
+"""OpenAI names a sealed item by its id, or by the first and the last characters of its content (openai/codex#8145, smallmain/vscode-unify-chat-provider#178)."""
 _OURS = "cache_control"  # the compiler adds it, so the block is not at fault
 _MARK = "palaver-block-{}-"
 _MESSAGE_STEPS = 2  # the list, and the number in it
@@ -46,6 +48,10 @@ def blamed(store: Store, request: wire.Request, words: str) -> Handle | None:
     """
     if request.view is None or request.call is None:
         return None
+    if sealed := _SEALED.search(words):
+        begins, ends = sealed[1], sealed[2] or ""
+        named = [block.origin for block in _blocks(request.view) if _is_sealed(block.content, begins, ends)]
+        return named[0] if len(named) == 1 else None
     paths = [_STEP.findall(path.group()) for path in _PATH.finditer(words)]
     if not paths:
         new = _new_media(request, request.view) if _MEDIA.search(words) is not None else []
@@ -66,6 +72,13 @@ def blamed(store: Store, request: wire.Request, words: str) -> Handle | None:
             if len(shown) == 1:
                 return shown[0]
     return None
+
+
+def _is_sealed(content: Content, begins: str, ends: str) -> bool:
+    """Return whether a block has this id, or encrypted content with these ends."""
+    item = content.artefact if isinstance(content, ThinkingContent) else content.model_extra or {}
+    text = str(item.get("encrypted_content") or "")
+    return item.get("id") == begins or bool(text and ends and text.startswith(begins) and text.endswith(ends))
 
 
 def _new_media(request: wire.Request, view: View) -> list[Handle]:
@@ -108,9 +121,13 @@ def _at(value: Any, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - any JSO
     return value
 
 
+def _blocks(view: View) -> Iterator[Block]:
+    yield from view.system
+    yield from (block for exchange in view.exchanges for block in exchange.blocks())
+
+
 def _origins(view: View) -> Iterator[Handle]:
-    blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
-    yield from (block.origin for block in blocks if block.origin is not None)
+    yield from (block.origin for block in _blocks(view) if block.origin is not None)
 
 
 def _marked(view: View) -> View:

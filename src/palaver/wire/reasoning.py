@@ -121,14 +121,15 @@ def _unread(speech: Speech, thoughts: Sequence[ThinkingPart], profile: Profile, 
 
 
 def _refused_field(speech: Speech, thoughts: Sequence[ThinkingPart], rules: Reasoning, model: str) -> str:
-    """Return why reasoning cannot go back in a field of its message: it goes to its family of models, and where nobody recorded whose it is."""
+    """Return why reasoning cannot go back in a field of its message: it goes to its model and family, and where nobody recorded whose it is."""
     for part in thoughts:
         said = part.content
-        words = [word.lower() for word in (said.provider or speech.provider, said.model or speech.model) if word]
-        if words and rules.family is not None and not any(rules.family.search(word) for word in words):
-            return "another provider's"
         recorded = said.model or speech.model
-        if rules.same_model and recorded and read_model(recorded) != read_model(model):
+        words = [word.lower() for word in (said.provider or speech.provider, recorded) if word]
+        same = bool(recorded) and read_model(recorded) == read_model(model)
+        if words and not same and rules.family is not None and not any(rules.family.search(word) for word in words):
+            return "another provider's"
+        if rules.same_model and recorded and not same:
             return "another model's"
         if not (said.artefact.get(rules.field) if rules.field == "reasoning_details" else said.content):
             return "its provider kept it to itself"

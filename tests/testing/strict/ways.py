@@ -96,11 +96,9 @@ class Way(ABC):
     @property
     def options(self) -> Json:
         """The options of a client of the stand-in."""
-        place = (
-            {"http_options": {"base_url": self.server.url}}
-            if self.api.startswith("google")
-            else {"base_url": self.server.url}
-        )
+        field = "api_base" if self.api == "litellm" else "base_url"
+        google = self.api.startswith("google")
+        place: Json = {"http_options": {"base_url": self.server.url}} if google else {field: self.server.url}
         return {"api_key": self.key, **self.client, **place}
 
 
@@ -256,7 +254,7 @@ class FitWay(Way):
                 fields = {"input": fitted.messages, "tools": tools, "store": False, "instructions": fitted.system}
                 other.responses.create(model=self.model, **fields | call)
             elif self.api == "openai":
-                options = {key: value for key, value in self.options.items() if key not in ("name", "server")}
+                options = {key: value for key, value in self.options.items() if key != "server"}
                 other = stack.enter_context(openai.OpenAI(**options, max_retries=0))
                 messages = [{"role": "system", "content": fitted.system}, *fitted.messages]
                 other.chat.completions.create(model=self.model, messages=messages, tools=tools, **call)
@@ -310,7 +308,8 @@ class FitWay(Way):
             case "google":
                 parts = body["candidates"][0]["content"]["parts"]
                 made = [part["functionCall"] for part in parts if "functionCall" in part]
-                answers = [{"id": call["id"], "name": call["name"], "response": {"output": OUTPUT}} for call in made]
+                same = [{key: call[key] for key in ("id", "name") if key in call} for call in made]
+                answers = [{**named, "response": {"output": OUTPUT}} for named in same]
                 return [{"role": "user", "parts": [{"functionResponse": answer} for answer in answers]}] if made else []
             case _:
                 calls = [step for step in body["steps"] if step["type"] == "function_call"]
