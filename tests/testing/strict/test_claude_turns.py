@@ -402,3 +402,17 @@ def test_effort_changes_in_a_message(claude: strict.StrictServer) -> None:
     Talk(claude, messages=messages, betas=["mid-conversation-output-config-2026-07-01"]).send()
     with refusal("messages.0.output_config: Extra inputs are not permitted"):
         Talk(claude, messages=messages).send()
+
+
+def test_the_old_name_of_a_format_needs_its_beta(claude: strict.StrictServer) -> None:
+    """`output_format`, as `output_config.format` was called before, is accepted with the beta of that time."""
+    schema = {"type": "json_schema", "schema": {"type": "object", "properties": {}}}
+    body = {
+        "model": STRICT,
+        "max_tokens": 99,
+        "messages": [{"role": "user", "content": "Hi."}],
+        "output_format": schema,
+    }
+    headers = {"x-api-key": "key", "anthropic-version": "2023-06-01"}
+    assert claude.ask("/v1/messages", body, headers).message == "output_format: Extra inputs are not permitted"
+    assert not claude.ask("/v1/messages", body, headers | {"anthropic-beta": "structured-outputs-2025-11-13"}).message

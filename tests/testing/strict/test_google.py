@@ -162,6 +162,22 @@ def test_calls_and_responses_pair(gemini: strict.StrictServer) -> None:
     talk.refused("multiturn requests end with a user role or a function response", [question, said])
 
 
+def test_names_in_snake_case_and_calls_without_ids_are_read(gemini: strict.StrictServer) -> None:
+    """The API reads the names of its protocol buffers, too; arguments keep theirs; without ids, calls and responses pair by their order."""
+    talk = called(gemini, THOUGHT, {"functionCall": {"name": "bash", "args": {"work_dir": "/"}}})
+    _, (thought, call), (result,) = (content["parts"] for content in talk.contents)
+    plain = {name: value for name, value in call["functionCall"].items() if name != "id"}
+    said = {
+        "role": "model",
+        "parts": [thought, {"function_call": plain, "thought_signature": call["thoughtSignature"]}],
+    }
+    response = {name: value for name, value in result["functionResponse"].items() if name != "id"}
+    contents = [QUESTION, said, {"role": "user", "parts": [{"function_response": response}]}]
+    talk.send(contents, system_instruction={"parts": [{"text": "Be brief."}]})
+    plain["args"] = {"workDir": "/"}
+    talk.refused("Invalid thought signature", contents)
+
+
 def test_parts_of_the_server_go_back(gemini: strict.StrictServer) -> None:
     """Calls that the server ran, and parts of no known kind, go back verbatim."""
     talk = Talk(gemini)

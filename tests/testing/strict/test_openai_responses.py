@@ -147,8 +147,12 @@ def test_foreign_reasoning_is_refused(server: strict.StrictServer) -> None:
 
 
 def test_reasoning_and_what_follows_come_together(server: strict.StrictServer) -> None:
-    """Reasoning without its following item is refused, and so is an item with its id without its reasoning."""
+    """Reasoning without its following item is refused, and so is an item with its id without its reasoning; items need no ids."""
     talk = long_talk(server)
+    assert (
+        withheld(talk.send([{name: value for name, value in item.items() if name != "id"} for item in talk.items]))
+        == []
+    )
     with refusal("of type 'reasoning' was provided without its required following item"):
         talk.send([*talk.items[:3], QUESTION])
     with refusal("of type 'function_call' was provided without its required 'reasoning' item"):

@@ -44,6 +44,7 @@ _TOP: Final[Mapping[str, tuple[str, ...]]] = {
     "compaction": (ON_DEMAND,),
     "context_management": (EDITS, THRESHOLD),
     "mcp_servers": MCP,
+    "output_format": ("structured-outputs-2025-11-13",),  # what `output_config.format` was called in the beta
     "fallbacks": FALLBACKS,
     "fallback_credit_token": ("fallback-credit-2026-07-01", "fallback-credit-2026-06-01"),
     "speed": ("fast-mode-2026-02-01",),

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["MODELS", "GeminiRequest", "check_fields", "error_body", "refuse"]
+__all__ = ["MODELS", "GeminiRequest", "check_fields", "error_body", "in_camel_case", "refuse"]
 
 _STATUS: Final = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 
@@ -37,6 +37,22 @@ _CACHED: Final = (
     "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\n"
     "Proposed fix: move those values to CachedContent from GenerateContent request."
 )
+
+
+_FREE: Final = frozenset(
+    {"args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema", "labels"}
+)
+"""Fields whose contents have names of their own."""
+
+
+def in_camel_case(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """Return a body with the names of fields in the form of JSON: the API reads `system_instruction`, too (https://protobuf.dev/programming-guides/json)."""
+    if isinstance(value, list):
+        return [in_camel_case(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    named = {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): inner for name, inner in value.items()}
+    return {name: inner if name in _FREE else in_camel_case(inner) for name, inner in named.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from palaver.testing.strict.google.fields import MODELS, GeminiRequest, check_fields, error_body, refuse
+from palaver.testing.strict.google.fields import MODELS, GeminiRequest, check_fields, error_body, in_camel_case, refuse
 from palaver.testing.strict.google.turns import check_turns, signature
 from palaver.testing.strict.seal import Json, Seal, canonical
 from palaver.testing.strict.server import HttpRequest, NextAnswer, Reply, Script
@@ -49,7 +49,7 @@ class GeminiApi:
             refuse("The requested URL was not found on this server.", 404)
         if name not in MODELS:
             refuse(f"models/{name} is not found for API version v1beta, or is not supported for {method}.", 404)
-        subject = GeminiRequest(asked.body, name, self._seal)
+        subject = GeminiRequest(in_camel_case(asked.body), name, self._seal)
         check_fields(subject)
         check_turns(subject)
         if method == "countTokens":

@@ -123,9 +123,10 @@ def _signed(parts: Sequence[Json], at: int) -> str:
     if "text" in parts[at]:
         return digest("".join(part["text"] for part in parts[: at + 1] if "text" in part and not part.get("thought")))
     loose = ("thoughtSignature", "partMetadata")
-    return digest(
-        {name: value for name, value in parts[at].items() if name not in loose and value not in (None, False)}
-    )
+    signed = {name: value for name, value in parts[at].items() if name not in loose and value not in (None, False)}
+    if "functionCall" in signed:  # ids pair calls with responses; a history without ids is accepted, as before Gemini 3
+        signed["functionCall"] = {name: value for name, value in signed["functionCall"].items() if name != "id"}
+    return digest(signed)
 
 
 def _thought(parts: Sequence[Json]) -> str:

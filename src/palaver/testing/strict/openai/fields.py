@@ -56,7 +56,7 @@ KINDS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     name: (frozenset(required.split()), frozenset(optional.split()))
     for name, required, optional in (
         ("message", "role content", "id phase status"),
-        ("reasoning", "id summary", "content encrypted_content status"),
+        ("reasoning", "summary", "id content encrypted_content status"),
         ("function_call", "arguments call_id name", "id async caller namespace status"),
         ("function_call_output", "call_id output", "id caller name namespace status"),
         ("custom_tool_call", "call_id input name", "id async caller namespace status"),

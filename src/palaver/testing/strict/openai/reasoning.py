@@ -77,7 +77,7 @@ def _take(subject: ResponsesRequest, prefix: ItemPrefix, item: Json) -> None:
         return
     if reason == "model_mismatch":
         prefix.present.append(digest(item["encrypted_content"]))
-    prefix.report.append({"id": item["id"], "type": "reasoning", "action": "removed", "reason": reason})
+    prefix.report.append({"id": item.get("id"), "type": "reasoning", "action": "removed", "reason": reason})
 
 
 def _opened(subject: ResponsesRequest, kind: str, item: Json) -> Json:
