@@ -11,6 +11,7 @@ from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import AgentFailure, ProviderError
 from palaver.messages.roles import DISCARDED, UNFINISHED, StopReason, stop_reason_of
 from palaver.providers.anthropic.client import AnthropicProvider
+from palaver.providers.openai_chat.client import OpenAIProvider
 from palaver.testing import strict
 from palaver.tools import tool
 from tests.agent.helper import QUICK, attempts, calling, closing, roles, scripted, talkative
@@ -178,6 +179,33 @@ def test_a_refused_question_goes_to_the_next_model(claude: strict.StrictServer) 
         again.respond("Go.")
     assert isinstance(caught.value.error, ProviderError)
     assert caught.value.error.kind == "declined"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_openai_refuses_in_a_part_of_its_message(stream: bool) -> None:
+    """OpenAI has no stop word for it: the refusal is a part of the message. It is discarded as well, the next model is asked, and the error quotes it."""
+    refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}
+    with strict.openai_responses() as server:
+        provider = closing(OpenAIProvider(base_url=server.url, api_key="key", api="responses"))
+        agent = Agent(
+            "tester",
+            "Be brief.",
+            "gpt-6-sol",
+            ProviderInvoker(provider),
+            fallback_models=["gpt-5.6-sol"],
+            model_args={"stream": stream},
+        )
+        server.answers([{"type": "reasoning"}, refusal], "Well.")
+        assert agent.respond("Go.").content == "Well."
+        assert [served.asked.body["model"] for served in server.served] == ["gpt-6-sol", "gpt-5.6-sol"]
+        server.answers([refusal])
+        with pytest.raises(AgentFailure, match="I will not") as caught:
+            agent.respond("And now?")
+        assert isinstance(caught.value.error, ProviderError)
+        assert caught.value.error.kind == "declined"
+        assert agent.respond("Sure?").content
+        assert "I will not" not in str(server.served[-1].asked.body)
+        assert not server.refused
 
 
 def test_a_full_window_makes_the_conversation_smaller() -> None:

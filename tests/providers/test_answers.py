@@ -260,7 +260,7 @@ def test_blocks_of_special_answers() -> None:
     for message, expected in BLOCKS.values():
         assert message.contents == expected
         if expected == (REFUSED,):
-            assert message.stop_reason is StopReason.ERROR
+            assert message.stop_reason is StopReason.REFUSAL
 
 
 def test_anthropic_block_is_whole_in_a_stream() -> None:

@@ -268,7 +268,8 @@ def require_usable(message: Message, provider: str, model: str) -> None:
         kind, what, retryable = unusable
         details = message.metadata.get("stop_details")
         said = details if isinstance(details, Mapping) else {}
-        why = said.get("explanation") or word
+        refused = (block for block in message.contents if block.model_extra.get("part_type") == "refusal")
+        why = said.get("explanation") or "".join(str(getattr(block, "content", "")) for block in refused) or word
         other = said.get("recommended_model") if kind == "declined" else None
         hint = (
             f"The provider recommends {other}."

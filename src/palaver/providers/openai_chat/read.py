@@ -96,7 +96,7 @@ class ChatAnswer(AnswerReader):
 
     def _reason(self, *, calls: bool) -> StopReason | None:
         """Return the stop reason; the API has none for a refusal."""
-        return StopReason.ERROR if self._refused else super()._reason(calls=calls)
+        return StopReason.REFUSAL if self._refused else super()._reason(calls=calls)
 
 
 def _words(content: object) -> str:

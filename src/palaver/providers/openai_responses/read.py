@@ -181,7 +181,7 @@ class ResponsesAnswer(AnswerReader):
         """Return the stop reason; the API names it only for a cut answer."""
         if self._stop != "completed":
             return super()._reason(calls=calls)
-        return StopReason.ERROR if self._refused else StopReason.TOOL_CALLS if calls else StopReason.STOP
+        return StopReason.REFUSAL if self._refused else StopReason.TOOL_CALLS if calls else StopReason.STOP
 
 
 def _number(data: Json, key: str) -> int:
