@@ -122,8 +122,6 @@ def _item(given: object, index: int) -> Item:
     if not isinstance(plain, Mapping):
         raise InvalidMessage(f"Item {index} of the messages is {a_type(given)}, not a message.", hint=_WANTED)
     item: Item = plain
-    if plain is not given and hasattr(given, "content"):
-        item = {"content": None, **plain}  # an SDK's object leaves out what is None
     if item.get("id", "") is None:  # no id: OpenAI's schema of a call wants a text where there is one
         item = {key: value for key, value in item.items() if key != "id"}
     api = next((_KEYS[key] for key in item if key in _KEYS), None)
@@ -140,11 +138,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
         parts = [_plain(part) for part in value]
         return value if all(part is given for part, given in zip(parts, value, strict=True)) else parts
     dump = None if isinstance(value, Value | type) else getattr(value, "model_dump", None)
-    said = dump(exclude_none=True) if callable(dump) else value
-    if said is value or not isinstance(said, Mapping):
-        return said
-    # empty lists, such as `annotations`, are left out by the SDK's own writers; `summary` is required
-    return {key: inner for key, inner in said.items() if inner != [] or key == "summary"}
+    return dump(exclude_unset=True) if callable(dump) else value  # what the API said, as the clients send it
 
 
 def _require_finite(value: object, what: str) -> None:
@@ -180,7 +174,7 @@ def answer_json(value: object) -> Item | None:
 
 def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any SDK
     """Return an SDK's object in its API's JSON format: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
-    data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_none=True, warnings=False)
+    data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     data.pop("sdkHttpResponse", None)
     for candidate in data.get("candidates") or ():
         for part in (candidate.get("content") or {}).get("parts") or ():

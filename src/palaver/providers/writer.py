@@ -326,26 +326,18 @@ class ListWriter:
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
-_REMOVABLE = frozenset({Breach.FIELD_UNKNOWN, Breach.PROVIDER_CALL})
-"""Rules that an item keeps once the field or block that breaks them is left out."""
-
-
 def _removable(faults: Sequence[Violation]) -> bool:
-    """Return whether everything that is wrong with an item can be left out of it."""
-    return all(fault.rule in _REMOVABLE and "." in fault.path for fault in faults)
+    """Return whether everything that is wrong with an item is a field that can be left out of it."""
+    return all(fault.rule is Breach.FIELD_UNKNOWN and "." in fault.path for fault in faults)
 
 
 def _without(item: Item, faults: Sequence[Violation]) -> Item:
-    """Return a copy of an item without the fields and blocks that break rules."""
+    """Return a copy of an item without the fields that break rules."""
     out: dict[str, Any] = thaw(item)
-    places = [[key or int(place) for key, place in _STEP.findall(fault.path)][1:] for fault in faults]
-    blocks = sorted((each for each in places if isinstance(each[-1], int)), key=lambda each: each[-1], reverse=True)
-    for *steps, last in (*(each for each in places if each not in blocks), *blocks):
+    for fault in faults:
+        *steps, last = [key or int(place) for key, place in _STEP.findall(fault.path)][1:]
         inner: Any = out
         for step in steps:
             inner = inner[step] if isinstance(inner, list) or step in inner else {}
-        if isinstance(inner, dict):
-            inner.pop(last, None)
-        elif isinstance(last, int):
-            del inner[last]
+        inner.pop(last, None)
     return out

@@ -101,8 +101,8 @@ def with_own_blocks(
 class _Less:
     """Leaves out the blocks that a function has a reason for, and what they lead to.
 
-    What a model that checks its prefix thought after such a block goes, too, and with it all thinking of the turn. A call that came from code which is
-    left out becomes a plain one, with an id of its own.
+    What Anthropic's models thought after such a block goes, too, and with it all thinking of the turn: «blocks in the latest assistant message cannot be
+    modified». A call that came from code which is left out becomes a plain one, with an id of its own.
     """
 
     why: Callable[[ProviderPart], str]
@@ -137,7 +137,8 @@ class _Less:
                 words = in_words(part)
                 parts += [words] if words else []
             else:
-                unbound = unbound or (dropped and self.profile.reasoning.bound and isinstance(part, ThinkingPart))
+                signed = self.profile.reasoning.form == "blocks" and isinstance(part, ThinkingPart)
+                unbound = unbound or (dropped and signed)
                 parts.append(self._plain(part, cut) if cut else part)
         if parts == list(speech.parts):
             return speech

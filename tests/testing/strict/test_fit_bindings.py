@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import anthropic
 import anyio
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from palaver import Agent, tool
+from palaver import Agent, Session, tool
 from palaver.context.fit import Fit, fit
 from palaver.errors import InfeasibleBudget
 from palaver.providers import AnthropicProvider
@@ -172,6 +173,66 @@ def test_a_loop_with_fit_is_accepted(name: str) -> None:
 
     law()
     laws.checked(requests)
+
+
+# --- objects of the vendor's client ----------------------------------------------------------------------------------------
+
+THOUGHT: Final = {"type": "thinking", "thinking": "hm"}
+SEARCH: Final = {"type": "server_tool_use", "name": "web_search", "input": {"query": "herons"}}
+WEB: Final = {"type": "web_search_20250305", "name": "web_search"}
+NULLS: Final[list[list[Json | str]]] = [
+    [{"type": "compaction", "content": None}, THOUGHT, "Well."],
+    [THOUGHT, {"type": "novelty", "tag": None, "inner": {"tag": None, "list": []}}, "Well."],
+    [THOUGHT, SEARCH, {"type": "web_search_tool_result", "content": []}, THOUGHT, "Nothing."],
+]
+
+
+@pytest.mark.parametrize("keeper", ["list", "dialog"])
+def test_objects_of_a_client_go_back_as_they_came(claude: strict.StrictServer, keeper: str) -> None:
+    """Law 16: nulls and empty lists of an answer are in the next request, whether `fit` or a dialog gets the client's object."""
+    client = anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0)
+    claude.answers(*NULLS)
+    messages: list[Any] = []
+    dialog = Session.create().root
+    for _ in range(len(NULLS) + 1):
+        if keeper == "list":
+            messages.append({"role": "user", "content": "Go on."})
+            fitted = fit(messages, model="claude-fable-5-1", tools=[WEB])
+            assert not fitted.report
+            answer: Any = client.messages.create(
+                model="claude-fable-5-1", max_tokens=99, messages=fitted.messages, tools=[WEB],  # type: ignore[list-item]
+                extra_headers={"anthropic-beta": "compact-2026-01-12"},
+            )  # fmt: skip
+            messages.append({"role": "assistant", "content": answer.content})
+        else:
+            dialog.put_text("Go on.")
+            request = dialog.request("anthropic", "claude-fable-5-1", provider_tools={"web_search": True})
+            assert not request.report
+            dialog.append(client.messages.create(**request))
+    assert not claude.dropped
+
+
+def test_a_call_that_leaves_takes_the_thinking_with_it(claude: strict.StrictServer) -> None:
+    """Words next to results while a tool of the server still works: its call is left out, and the thinking of that turn, which stood after it."""
+    client = anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0)
+    claude.answers([THOUGHT, SEARCH, THOUGHT, {"type": "tool_use", "name": "bash", "input": {}}], "Well.")
+    messages: list[Any] = [{"role": "user", "content": "Go on."}]
+    for _ in range(2):
+        fitted = fit(messages, model="claude-opus-5", tools=[TOOL, WEB])
+        answer = client.messages.create(
+            model="claude-opus-5",
+            max_tokens=99,
+            messages=fitted.messages,
+            tools=[TOOL, WEB],  # type: ignore[list-item]
+        )
+        results = [
+            {"type": "tool_result", "tool_use_id": block.id, "content": "done"}
+            for block in answer.content
+            if block.type == "tool_use"
+        ]
+        words = {"type": "text", "text": "And this."}
+        messages += [{"role": "assistant", "content": answer.content}, {"role": "user", "content": [*results, words]}]
+    assert len(claude.served) == 2
 
 
 # --- agents --------------------------------------------------------------------------------------------------------------
