@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from operator import index as place_of
 from reprlib import repr as shortened
@@ -187,7 +188,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     if budget is None and isinstance(manager, Policy):
         own = manager.budget if manager.model_name else manager.budget_for(model)
     room = Budget.parse(own, model)
-    return job.fitted(job.bound(job.fit(manager, room, meter), manager, meter), system)
+    return job.fitted(job.fit(manager, room, meter), system)
 
 
 Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None
@@ -200,8 +201,6 @@ class _Done:
     written: Written
     tools: tuple[ToolSpec, ...]
     tokens: int
-    writer: ListWriter
-    room: Budget
 
 
 @dataclass(frozen=True)
@@ -216,6 +215,11 @@ class _Job:
     tools: Sequence[ToolSpec]
     pinned: Sequence[int]
     model: str
+
+    @cached_property
+    def media(self) -> bool:
+        """Whether the list has any images or sounds."""
+        return any(True for message in self.read for _ in media_of(message))
 
     @property
     def profile(self) -> Profile:
@@ -263,11 +267,13 @@ class _Job:
                 part = {**error.breakdown, **({"around the messages": added} if added else {})}
                 needed = min(part, self._whole(writer, meter), key=lambda sizes: sum(sizes.values()))
                 raise InfeasibleBudget(limit, sum(needed.values()), needed) from error
+            if self.profile.reasoning.bound and composed.view is not before:
+                composed = self._bound(composed, tools, before, manager, room, meter)
             written = writer.write(composed.view)
             size = self._size(written, meter) if written.grew else composed.after.total
             tokens = size + (self._recall(before, meter)[1] if tools else 0)
             if tokens <= limit or (isinstance(manager, Policy) and not manager.enabled):
-                return _Done(composed, written, tools, tokens, writer, room)
+                return _Done(composed, written, tools, tokens)
             added += tokens - limit
         raise InfeasibleBudget(limit, limit + added, {"around the messages": limit + added})
 
@@ -303,7 +309,7 @@ class _Job:
 
     def _limits(self, budget: Budget, view: View, read: Sequence[Message]) -> Budget:
         """Return the budget with the provider's limits on bytes and images, unless the list is too small to reach them."""
-        media = [medium for message in read for medium in media_of(message)]
+        media = [medium for message in read for medium in media_of(message)] if self.media else []
         size = _JSON_BYTES * sum(exchange.size for exchange in view.exchanges) + _BASE64 * sum(
             medium.size for medium in media
         )
@@ -324,15 +330,21 @@ class _Job:
         read = _with_speakers(self.dialect.read(written.items), written.items, None)
         return meter.view(_listed(read, system, self.tools, ())).total
 
-    def bound(self, done: _Done, manager: ContextManager, meter: Meter) -> _Done:
+    def _bound(
+        self,
+        composed: Composed,
+        tools: tuple[ToolSpec, ...],
+        before: View,
+        manager: ContextManager,
+        room: Budget,
+        meter: Meter,
+    ) -> Composed:
         """Return a list without the thinking that a provider that checks would refuse, because its request had other words before it.
 
         The list up to an answer is what its request was made from: where that is fitted to the beginning of the present one, with the same tools that
         recall, the answer's thinking is bound to what precedes it now. Nothing is known of what a plain context manager did before.
         """
-        cut, before = done.composed.view, done.writer.before
-        if not self.profile.reasoning.bound or cut is before:
-            return done
+        cut = composed.view
         places = {exchange.first: index for index, exchange in enumerate(before.exchanges)}
         ends = [0, *accumulate((max(run.stop for run in exchange.runs) for exchange in before.exchanges), max)]
 
@@ -344,20 +356,16 @@ class _Job:
                 return False
             earlier = replace(before, exchanges=before.exchanges[:count], grown=(before.columns, count))
             try:
-                composed, tools = self._composed(earlier, self.read[: first.seq], manager, done.room, meter)
+                then, offered = self._composed(earlier, self.read[: first.seq], manager, room, meter)
             except InfeasibleBudget:
                 return False
-            return tools == done.tools and composed.view.exchanges == cut.exchanges[:index]
+            return offered == tools and then.view.exchanges == cut.exchanges[:index]
 
         kept = set[int]()
         for answers in _asked_together(cut, before, meter):
             kept.update(answers[bisect_left(answers, True, key=same) :])  # noqa: FBT003 - what is looked for
         refused = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange) and index not in kept]
-        if not refused:
-            return done
-        composed = _without_thinking(done.composed, refused, meter)
-        less = done.composed.after.total - composed.after.total
-        return replace(done, composed=composed, written=done.writer.write(composed.view), tokens=done.tokens - less)
+        return _without_thinking(composed, refused, meter) if refused else composed
 
     def _another_maker(self) -> bool:
         """Return whether another maker's model is called in the dialect of OpenAI."""
@@ -392,7 +400,7 @@ def _asked_together(cut: View, before: View, meter: Meter) -> list[list[int]]:
             parts += [[index], []]
         elif _thinks(exchange):
             parts[-1].append(index)
-        user = sizes[index] if exchange.role is Role.USER else user
+        user = sizes[index] if exchange.role is Role.USER and not exchange.derived else user
         since -= sizes[index]
         due = -1 if place is None else place + 1
     return parts
