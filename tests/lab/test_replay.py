@@ -20,8 +20,11 @@ from palaver.lab import (
     shown,
 )
 from palaver.lab.conformance import broken_laws
+from palaver.lab.loading import Loaded, loaded
 from palaver.lab.prices import LOOKUP_OUTPUT, SEARCH_TOKENS
+from palaver.lab.sessions import LabSession, measured
 from palaver.messages import words_of
+from palaver.tokens import counter
 from tests.lab.planted import ForgetsReads, Remembers
 from tests.lab.sessions import asking, coding
 
@@ -275,3 +278,31 @@ def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(out.rglob("*.part"))
     assert run_lab(settings(path, policies=("full",)), out, resume=True).rows[0].status == "ok"
+
+
+def test_provider_view_starts_at_recorded_compaction(tmp_path: Path) -> None:
+    """Before the block every call has the whole view; from the first call after it, only what follows the block, with one record before it."""
+    path = coding(tmp_path / "one.jsonl", rounds=8)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    answers = [line["message"]["content"] for line in lines if line["type"] == "assistant"]
+    answers[8].insert(0, {"type": "compaction", "content": "Four numbers are repaired.", "signature": "c2ln"})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run(tmp_path / "out", path, policies=("full", "provider"))
+    whole, since = rows(tmp_path / "out", "full"), rows(tmp_path / "out", "provider")
+    assert [row.tokens for row in since[:9]] == [row.tokens for row in whole[:9]]
+    saved = [other.tokens - row.tokens for row, other in zip(since[9:], whole[9:], strict=True)]
+    assert saved[0] > 3_000
+    assert set(saved) == {saved[0]}
+    assert [row.mark for row in since] == ["cut" if number == 9 else "" for number in range(16)]
+    assert all(row.stable == before.tokens for before, row in pairwise(since[9:]))
+
+
+def test_provider_views_are_made_from_the_log(tmp_path: Path) -> None:
+    """Where nothing was compacted by a provider and the view is cut, each next one starts from the log, as an agent's does, and cuts are still counted."""
+    (found,) = (each for each in loaded(coding(tmp_path / "one.jsonl")) if isinstance(each, Loaded))
+    session = LabSession.of(found, "one", "run", counter(MODEL))
+    (under,) = measured(session, entrant("provider", MODEL, window=16_000), "fold", sheet(MODEL))
+    steps = list(under.replay.steps())
+    assert all(step.given is step.log for step in steps)
+    cuts = [step for step in steps if step.cut]
+    assert 1 < len(cuts) < len(steps) / 4

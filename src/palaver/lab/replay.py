@@ -1,7 +1,7 @@
 """The replay: rebuild each recorded call's view under a policy, as if the policy had been live.
 
-As with an agent, a policy's plan that makes the view smaller is committed, and later views start from it. A plain context manager sees the whole
-dialog at every call. No model is asked, and the agent's steps are the recorded ones: its reaction to another view is unknown.
+As with an agent, a policy's plan that makes the view smaller is committed, and later views start from it. A policy under which the provider compacts, and
+a plain context manager, see the whole dialog at every call. No model is asked, and the agent's steps are the recorded ones: its reaction to another view is unknown.
 
 A session commits a smaller view as one entry, and later views start from it. The lab does the same in memory, without a store. One fold of the recorded
 log serves every policy, and each policy's committed view replaces the beginning. A test compares these views with those of a session that commits.
@@ -19,7 +19,7 @@ from palaver.lab.entrants import Entrant
 from palaver.lab.recorded import RecordedCall, RecordedDialog
 from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
-from palaver.view import Exchange, View
+from palaver.view import Exchange, Omission, View
 
 
 class CommittedView:
@@ -79,7 +79,7 @@ class ReplayStep:
         given: The view that the policy started from: its committed view and later exchanges.
         view: The view that it would have sent.
         composed: The composition of that view; None if the content that must be sent is larger than the budget.
-        cut: Whether the view was committed.
+        cut: Whether the view was committed; where none is, whether it leaves out other entries than the one before.
         summary: Tokens of the summaries that a model would have written for it.
         planning: The policy's time in seconds.
     """
@@ -122,7 +122,10 @@ class Replay:
     def steps(self) -> Iterator[ReplayStep]:
         """Yield each call under the policy."""
         committed = CommittedView()
-        manager: ContextManager = self._stand_in or self._entrant.manager
+        own = self._entrant.manager
+        manager: ContextManager = self._stand_in or own
+        commits = not (isinstance(own, Policy) and own.asks_provider)  # else each view is made from the log
+        gone: tuple[Omission, ...] = ()
         for call, log in self._trace.views():
             if self._stand_in is not None:
                 self._stand_in.begin(call.number - 1)
@@ -131,7 +134,7 @@ class Replay:
             began = perf_counter()
             composed: Composed | None = None
             try:
-                composed = compose(given, manager, self._entrant.budget, self._meter, committed=True)
+                composed = compose(given, manager, self._entrant.budget, self._meter, committed=commits)
             except InfeasibleBudget:
                 pass
             except (Exception, SystemExit) as error:  # noqa: BLE001 - the code of a user's policy: its failure is a result
@@ -139,6 +142,8 @@ class Replay:
                 return
             planning = perf_counter() - began
             cut = composed is not None and self._stand_in is not None and _smaller(composed, given)
+            if composed is not None and not commits:
+                cut, gone = cut and composed.view.omissions != gone, composed.view.omissions
             yield ReplayStep(
                 call=call,
                 log=log,
@@ -149,7 +154,7 @@ class Replay:
                 summary=0 if self._stand_in is None else self._stand_in.written,
                 planning=planning,
             )
-            if composed is not None and cut:
+            if composed is not None and cut and commits:
                 committed.commit(composed.view, log)
 
 
