@@ -9,6 +9,7 @@ import pytest
 
 from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import AgentFailure, ProviderError
+from palaver.messages import thaw
 from palaver.messages.roles import DISCARDED, UNFINISHED, StopReason, stop_reason_of
 from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
@@ -206,6 +207,35 @@ def test_openai_refuses_in_a_part_of_its_message(stream: bool) -> None:
         assert agent.respond("Sure?").content
         assert "I will not" not in str(server.served[-1].asked.body)
         assert not server.refused
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_the_credit_of_a_refusal_goes_to_the_next_model(claude: strict.StrictServer, *, streamed: bool) -> None:
+    """`fallback_credit_token`: the next model gets the same body with the token, which is redeemed; a body that differs is served all the same."""
+    handler = {"stream_handler": (lambda _: None) if streamed else None}
+    agent = agent_of(claude, fallback_models=["claude-opus-5", "claude-opus-4-8"], **handler)
+    refusal = strict.NextAnswer([THOUGHT, "I wi"], stop="refusal")
+    claude.answers(refusal, refusal, [THOUGHT, CALL], "Well.")
+    assert agent.respond("Go.").content == "Well."
+    first, second, third, last = claude.served
+    for before, after in ((first, second), (second, third)):
+        token = before.body["stop_details"]["fallback_credit_token"]
+        assert after.asked.body["fallback_credit_token"] == {"token": token, "mode": "best_effort"}
+        assert after.body["usage"]["fallback_credit"]["status"] == {"type": "redeemed"}
+    assert "fallback_credit_token" not in first.asked.body.keys() | last.asked.body.keys()
+    accepted(claude)
+    calls = agent.current_dialog.calls
+    assert [thaw(call.request().body) for call in calls] == [served.asked.body for served in claude.served]
+    other = {**second.asked.body, "messages": [{"role": "user", "content": "Something else."}]}
+    header = {
+        "x-api-key": "key",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": second.asked.headers["anthropic-beta"],
+    }
+    status = claude.ask("/v1/messages", {**other, "stream": False}, header).body["usage"]["fallback_credit"]["status"]
+    assert status == {"type": "not_applied", "reason": "body_mismatch"}
+    token = other["fallback_credit_token"]["token"]
+    assert claude.ask("/v1/messages", {**other, "fallback_credit_token": token}, header).status == 400
 
 
 def test_a_full_window_makes_the_conversation_smaller() -> None:

@@ -26,6 +26,7 @@ from palaver.ids import new_message_id
 from palaver.log import Entry, Handle, Instructions, Place, Section, entry_at
 from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange, Toolset
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent, words_of
+from palaver.messages.frozen import EMPTY
 from palaver.plurals import a_type, counted
 from palaver.providers import Assembly, Event
 from palaver.providers.retry import with_retries
@@ -34,6 +35,7 @@ from palaver.store.redacting import RedactingStore
 from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
 from palaver.view import View
+from palaver.view.blocks import CARRIED
 from palaver.wire import Request
 
 MEMORY_SECTION = "palaver.memory"
@@ -206,6 +208,7 @@ async def _answered(run: AgentRun, closing: str) -> InvokeResult:
         if error.kind != "declined" or not others:
             raise _failed(run, error) from error
         run.settings = replace(run.settings, model=others[0])
+        run.left = error.partial.metadata.get(CARRIED, EMPTY) if isinstance(error.partial, Message) else EMPTY
         run.record(ModelChange(model=others[0], provider=run.settings.provider))
         return await _answered(run, closing)
 
@@ -267,6 +270,8 @@ async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> Invok
 async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     settings = run.settings
     working = await shaped(run, closing, limit)
+    if settings.options.fallback_models:
+        working.fallback = run.left
     args: dict[str, Any] = {"stream": bool(run.listeners), **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
@@ -289,7 +294,7 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
         raise
     except Exception as error:  # an invoker of the caller
         raise callback_failed("invoker", error, run.trace) from error
-    run.answering = None
+    run.answering, run.left = None, EMPTY
     if answering.request is None:  # an invoker that does not report its request
         run.dialog.record(Invocation(model=settings.model, manifest={"at": working.view().at}), beside=True)
     elif result.message is not None:

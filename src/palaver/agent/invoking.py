@@ -37,11 +37,13 @@ class WorkingCopy:
     Attributes:
         dialog: The dialog object.
         top_prompt: The prompt that governs the call.
+        fallback: What a refusal left for the next model, as in a Call; None where no other is asked.
     """
 
     def __init__(self, dialog: Dialog, view: View, prompt: Prompt | None = None, memo: Memo | None = None) -> None:
         self.dialog = dialog
         self.top_prompt = prompt
+        self.fallback: Mapping[str, Any] | None = None
         self._view = view
         self._memo = memo
 
@@ -71,7 +73,7 @@ class WorkingCopy:
             InvalidRequest: It breaks a rule of its provider, which is a bug in palaver.
         """
         store = self.dialog.store
-        made = Call(model=model, **call)
+        made = Call(model=model, **{"fallback": self.fallback, **call})
         request = compile_request(self._view, profile, made, lambda digest: store.blob(BlobId(digest)), self._memo)
         request.check(as_history=True)  # a paused answer is sent back as it is, and the model continues it
         return request

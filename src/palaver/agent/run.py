@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, MutableMapping
+from collections.abc import Awaitable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from palaver.errors import AgentFailure, Busy, Conflict
 from palaver.log import Entry
 from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStarted
 from palaver.messages import Message, ToolMessage
+from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import CallContext, Toolbox
@@ -106,6 +107,7 @@ class AgentRun:
         answering: The current model call, or the one that failed last; None before a call and after an answer.
         measured: The last request that was answered, and the provider's token count of it.
         memo: The compiled exchanges of the last request.
+        left: What the refusal of a model left for the next one.
     """
 
     settings: CallSettings
@@ -123,6 +125,7 @@ class AgentRun:
     answering: Any = None
     measured: tuple[Request, int] | None = None
     memo: Memo = field(default_factory=Memo)
+    left: Mapping[str, Any] = EMPTY
 
     @property
     def context(self) -> CallContext:

@@ -59,6 +59,8 @@ class Call:
             time also holds for what the provider reads before it.
         then: The user's next words: a text put after the view, or None.
         compact: Whether the provider is asked for a compaction of the conversation, which ends between two turns, in place of an answer.
+        fallback: What another model, which refused, wants said with the same question to this one (its answer's `next_request`); empty where another
+            model is asked if this one refuses; None where none is.
     """
 
     model: str
@@ -76,6 +78,7 @@ class Call:
     cache_ttl: TimeToLive | Mapping[str, TimeToLive] = "5m"
     then: str | None = None
     compact: bool = False
+    fallback: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         """Clean the text, as every text that enters; sort the places.
@@ -251,7 +254,8 @@ class Request(Mapping[str, Any]):
     def _arguments(self) -> dict[str, Any]:
         body: dict[str, Any] = thaw(self.body)
         of_sdk = self.profile.api.arguments
-        return body if of_sdk is None else of_sdk(body, self.model)
+        named = body if of_sdk is None else of_sdk(body, self.model)
+        return named | ({"extra_headers": dict(self.headers)} if self.headers else {})
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a JSON value
         return self._arguments[name]
@@ -336,7 +340,7 @@ class Request(Mapping[str, Any]):
     def headers(self) -> Mapping[str, str]:
         """The headers that it needs besides those of every request, such as Anthropic's betas. The mapping has them as `extra_headers`."""
         needed = self.profile.api.headers
-        return MappingProxyType({} if needed is None else needed(self.body))
+        return MappingProxyType({} if needed is None else needed(self.body, self.call))
 
     def explicit_cache(self, ttl: str = "3600s") -> dict[str, Any]:
         """Return the arguments with which the SDK makes an explicit cache of the tools and instructions: `client.caches.create(**…)`.

@@ -268,7 +268,7 @@ class API:
         neighbours: Returns two items as one where the API joins neighbours, or None; None where it never does.
         finished: Returns the head and, by index, the items that change with their place in the request; None where none does.
         arguments: Returns the arguments of the SDK for a body and a model; None where they are the body.
-        headers: Returns the headers that a body needs besides those of every request; None where there are none.
+        headers: Returns the headers that a body and its call (or None) need besides those of every request; None where there are none.
         binding: The fields of a body that what a model thinks is bound to, besides the conversation.
         blocks: Which blocks and items of the provider's own go back.
         shape: The fields of a body.
@@ -282,7 +282,7 @@ class API:
     neighbours: Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None] | None = None
     finished: Callable[..., tuple[Body, Mapping[int, Body]]] | None = None
     arguments: Callable[[Body, str], Body] | None = None
-    headers: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
+    headers: Callable[[Mapping[str, Any], Any], Mapping[str, str]] | None = None
     binding: tuple[str, ...] = ()
     blocks: OwnBlocks = OwnBlocks()
     shape: Shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from palaver.wire.request import Call
 from palaver.wire.table import Body
 
 _Json: TypeAlias = Mapping[str, Any]
@@ -72,15 +73,21 @@ _BETAS: tuple[tuple[str, Callable[[_Json], object]], ...] = (
 """Each beta, and whether a body uses it."""
 
 
-def headers(body: _Json) -> Mapping[str, str]:
-    """Return the headers that a body needs besides those of every request."""
+_CREDIT = "fallback-credit-2026-07-01"
+"""A refusal of a request with it brings a token, with which the same question to another model costs what it would have cost there from the start
+(build-with-claude/fallback-credit)."""
+
+
+def headers(body: _Json, call: Call | None) -> Mapping[str, str]:
+    """Return the headers that a body and its call need besides those of every request."""
     names = [name for name, used in _BETAS if used(body)]
+    if "fallback_credit_token" in body or (call is not None and call.fallback is not None):
+        names.append(_CREDIT)
     return {HEADER: ",".join(names)} if names else {}
 
 
 def arguments(body: Body, _model: str) -> Body:
-    """Return the arguments of `client.messages.create`: fields and headers of betas are not among those that it names."""
+    """Return the arguments of `client.messages.create`: fields of betas are not among those that it names."""
     more = {name: value for name, value in body.items() if name in _FIELDS}
     named = {name: value for name, value in body.items() if name not in _FIELDS}
-    needed = headers(body)
-    return named | ({"extra_body": more} if more else {}) | ({"extra_headers": dict(needed)} if needed else {})
+    return named | ({"extra_body": more} if more else {})

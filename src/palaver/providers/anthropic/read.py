@@ -180,8 +180,9 @@ class AnthropicAnswer(AnswerReader):
         """Keep what the answer says about itself, and what the next request repeats."""
         self._metadata |= kept(said, "stop_reason", "content", "id", "model", "role", "usage")
         container = text(mapping(said.get("container")).get("id"))
-        if container:
-            self._metadata[CARRIED] = {"container": container}
+        token = text(mapping(said.get("stop_details")).get("fallback_credit_token"))
+        if repeats := kept({"container": container, "fallback_credit_token": token}):
+            self._metadata[CARRIED] = repeats
 
 
 READER = AnthropicAnswer

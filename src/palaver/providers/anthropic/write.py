@@ -65,6 +65,11 @@ def head(outline: Outline) -> Body:
     if call.stream:
         out["stream"] = True
     out |= outline.provided.fields
+    if token := (call.fallback or {}).get("fallback_credit_token"):
+        out["fallback_credit_token"] = {
+            "token": token,
+            "mode": "best_effort",
+        }  # a strict one refuses what is not the same body
     body = with_parameters(out | _container(outline) | _sampling(outline), call)
     return _accepted(_summary(body, outline) if call.compact else _compacted(body, outline.compact_at), outline)
 

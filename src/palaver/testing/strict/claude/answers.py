@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from palaver.testing.strict.claude.binding import SentThinking, signed
 from palaver.testing.strict.claude.context import threshold_block
+from palaver.testing.strict.claude.credit import refusal_details
 from palaver.testing.strict.claude.fields import BINDING, KINDS, ClaudeRequest
 from palaver.testing.strict.claude.options import thinking_type
 from palaver.testing.strict.claude.prefix import THOUGHTS, Prefix
@@ -131,7 +132,10 @@ def message_of(
         message["model"] = fallbacks[-1]["to"]["model"]
     if BINDING in subject.betas:
         message["input_transformations"] = binding.report
-    return message | dict(answer.fields)
+    more = dict(answer.fields)
+    if message["stop_reason"] == "refusal":
+        more["stop_details"] = refusal_details(subject, more.get("stop_details"))
+    return message | more
 
 
 def _stop(content: Sequence[Json]) -> str:

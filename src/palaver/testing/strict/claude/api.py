@@ -15,6 +15,7 @@ from palaver.testing.strict.claude.context import (
     summary_block,
     threshold_block,
 )
+from palaver.testing.strict.claude.credit import check_credit
 from palaver.testing.strict.claude.fields import ClaudeRequest, blocks, check_fields, error_body, refuse
 from palaver.testing.strict.claude.models import MODELS, model_named
 from palaver.testing.strict.claude.options import check_options
@@ -114,7 +115,7 @@ class AnthropicApi:
     def _answered(
         self, subject: ClaudeRequest, prefix: Prefix, binding: SentThinking, script: Script, asked: HttpRequest
     ) -> Reply:
-        size = self._size(subject)
+        size, credit = self._size(subject), check_credit(subject)
         with self._lock:
             self._serial += 1
             serial = f"{self._serial:06d}"
@@ -136,6 +137,8 @@ class AnthropicApi:
                 answer = NextAnswer((summary, *answer.content), answer.stop, answer.fields, answer.cut)
         message = message_of(subject, prefix, binding, answer, serial=serial)
         message.setdefault("usage", self._usage(message, size, compacted=iterations))
+        if credit:
+            message["usage"]["fallback_credit"] = credit
         edits = applied_edits(subject, size, self._tokens)
         if subject.body.get("context_management"):
             message["context_management"] = {"applied_edits": edits}

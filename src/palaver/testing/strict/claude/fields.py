@@ -31,6 +31,7 @@ MESSAGE_EFFORT: Final = "mid-conversation-output-config-2026-07-01"
 LISTING: Final = "mcp-client-2026-09-15"
 UPDATES: Final = "thinking-display-updates-2026-08-18"
 FALLBACKS: Final = ("server-side-fallback-2026-07-01", "server-side-fallback-2026-06-01")
+CREDIT: Final = ("fallback-credit-2026-07-01", "fallback-credit-2026-06-01")
 MCP: Final = (LISTING, "mcp-client-2025-11-20", "mcp-client-2025-04-04")
 
 _TOP: Final[Mapping[str, tuple[str, ...]]] = {
@@ -46,7 +47,7 @@ _TOP: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp_servers": MCP,
     "output_format": ("structured-outputs-2025-11-13",),  # what `output_config.format` was called in the beta
     "fallbacks": FALLBACKS,
-    "fallback_credit_token": ("fallback-credit-2026-07-01", "fallback-credit-2026-06-01"),
+    "fallback_credit_token": CREDIT,
     "speed": ("fast-mode-2026-02-01",),
     "diagnostics": ("cache-diagnosis-2026-04-07",),
 }  # fmt: skip
