@@ -125,7 +125,7 @@ class CallDifference:
         changed: Blocks that both see in different forms.
         tools: The names of tools whose declarations differ, each after a sign: `+` added, `-` removed, `~` changed.
         kept: The number of leading units that the requests share. The first unit is the head (tools and instructions); each block is one.
-        broken: The first unit of the first request that the second does not repeat; None if it repeats all, or the providers differ.
+        broken: The first unit of the first request that the second does not repeat; None if it repeats all, or the models differ.
         unit: The second request's unit there: canonical bytes, or empty.
     """
 
@@ -232,7 +232,7 @@ def _tools(earlier: View, later: View) -> Iterator[str]:
 
 
 def _prefix(first: wire.Request, second: wire.Request) -> tuple[int, bytes | None, bytes]:
-    if first.profile.name != second.profile.name:
+    if (first.profile.name, first.model) != (second.profile.name, second.model):  # each model has a cache of its own
         return 0, None, b""
     earlier, later = wire.units(first), wire.units(second)
     place = wire.broken_at(first, second)

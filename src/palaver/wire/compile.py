@@ -117,6 +117,13 @@ def compile(  # noqa: A001 - the word for it
         head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
             said.items[index], said.data[index] = item, canonical_json(item)
+    elif call.cache and (call.cache_at or call.cache_ttl != "5m"):
+        notes.add(
+            None,
+            "cache",
+            How.DROPPED,
+            "cache_at, cache_ttl: this API takes no marks; it caches by itself what requests begin with alike",
+        )
     return Request(
         profile=profile,
         model=call.model,

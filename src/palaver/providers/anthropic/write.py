@@ -324,7 +324,10 @@ def finished(
     changed: dict[int, Body] = {}
     heads = sum(bool(body.get(field)) for field in ("system", "tools"))
     places = list(_wanted(messages, outline, origins) if outline.call.cache_at else _newest(messages))
-    for number, index in places[heads - outline.profile.cache.marks :] if outline.call.cache else ():
+    marked = places[heads - outline.profile.cache.marks :] if outline.call.cache else []
+    if outline.call.cache and outline.call.cache_at:
+        _unmarked(outline, origins, places, marked)
+    for number, index in marked:
         message = changed.get(number, messages[number])
         blocks = list(message["content"])
         blocks[index] = {**blocks[index], **_mark(outline, "messages")}
@@ -350,6 +353,20 @@ def _wanted(
         for index, (block, origin) in enumerate(zip(message["content"], said, strict=True)):
             if origin is not None and origin in outline.call.cache_at and block["type"] in outline.profile.cache.places:
                 yield number, index
+
+
+def _unmarked(
+    outline: Outline,
+    origins: Sequence[Sequence[Handle | None]],
+    places: Sequence[tuple[int, int]],
+    marked: Sequence[tuple[int, int]],
+) -> None:
+    """Note where the call wants a mark and there is none."""
+    here, fits = ({origins[at][index] for at, index in found} for found in (marked, places))
+    for place in (place for place in outline.call.cache_at if place not in here):
+        most = f"a request takes {outline.profile.cache.marks} marks, and later ones are wanted"
+        why = most if place in fits else "it is not sent, or takes no mark"
+        outline.notes.add(place, "cache", How.DROPPED, f"no prefix is cached after it: {why}")
 
 
 def _newest(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

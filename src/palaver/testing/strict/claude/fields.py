@@ -286,12 +286,20 @@ def _check_marks(body: Json) -> None:
     marks = sum(1 for _ in _marked(body))
     if marks > 4:  # noqa: PLR2004 - the limit of the API
         refuse(f"A maximum of 4 blocks with cache_control may be provided. Found {marks}.")
+    read = [
+        str(mark.get("ttl") or "5m") for part in ("tools", "system", "messages") for mark in _marked(body.get(part))
+    ]
+    if read != sorted(read):
+        text = "Note that blocks are processed in the following order: `tools`, `system`, `messages`."  # cnighswonger/claude-code-cache-fix#44
+        refuse(
+            f"cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. {text}"
+        )
 
 
-def _marked(value: Any) -> Iterator[None]:  # noqa: ANN401 - any JSON value
+def _marked(value: Any) -> Iterator[Json]:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
         if value.get("cache_control"):
-            yield None
+            yield value["cache_control"]
         for key, inner in value.items():
             if key not in ("input", "input_schema"):
                 yield from _marked(inner)

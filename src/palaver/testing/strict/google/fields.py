@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from palaver.testing.strict.seal import Json, Seal
 from palaver.testing.strict.server import Refused
 
-__all__ = ["MODELS", "GeminiRequest", "check_fields", "error_body", "in_camel_case", "refuse"]
+__all__ = ["CACHED", "MODELS", "GeminiRequest", "check_fields", "error_body", "in_camel_case", "refuse"]
 
 _STATUS: Final = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
 
@@ -33,7 +33,7 @@ _DATA: Final = (
 )  # fmt: skip
 _PART: Final = frozenset({*_DATA, "thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"})
 _MINIMAL_UNTIL: Final = (3, 6)
-_CACHED: Final = (
+CACHED: Final = (
     "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\n"
     "Proposed fix: move those values to CachedContent from GenerateContent request."
 )
@@ -97,7 +97,7 @@ def check_fields(subject: GeminiRequest) -> None:
         _check_content(subject, f"contents[{at}]", content)
     if body.get("cachedContent"):
         if any(body.get(name) for name in ("systemInstruction", "tools", "toolConfig")):
-            refuse(_CACHED)
+            refuse(CACHED)
         if subject.seal.open("cache", str(body["cachedContent"]).removeprefix("cachedContents/")) is None:
             refuse("CachedContent not found (or permission denied)", 403)
     _check_thinking(subject, (body.get("generationConfig") or {}).get("thinkingConfig") or {})

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NoReturn
 
-from palaver.testing.strict.google.fields import MODELS, GeminiRequest
+from palaver.testing.strict.google.fields import CACHED, MODELS, GeminiRequest
 from palaver.testing.strict.seal import Json, Seal, canonical, digest
 from palaver.testing.strict.server import HttpRequest, NextAnswer, Refused, Reply, Script
 
@@ -97,6 +97,11 @@ class InteractionsApi:
             self._check_step(f"input[{at}]", step)
         if steps[-1]["type"] in ("model_output", "thought", "function_call"):
             refuse("The last step must be of the user, or a function result.")
+        cached = subject.body.get("cached_content")
+        if cached and any(subject.body.get(name) for name in ("system_instruction", "tools")):
+            refuse(CACHED)
+        if cached and self._seal.open("cache", str(cached).removeprefix("cachedContents/")) is None:
+            refuse("CachedContent not found (or permission denied)", "permission_denied", 403)
         _check_calls(steps)
         _check_served(steps)
         if subject.signs:
