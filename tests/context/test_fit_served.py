@@ -65,7 +65,7 @@ def test_unknown_blocks_stay_the_callers_own(claude: strict.StrictServer) -> Non
 
 
 def test_a_paused_turn_stays_last(claude: strict.StrictServer) -> None:
-    """Row 29: a list that ends on a paused turn is sent as it is."""
+    """«pause_turn tail without its server_tool_use»: a list that ends on a paused turn is sent as it is."""
     loop = Loop(claude)
     loop.ask("Search.", THOUGHT, SEARCH)
     loop.ask(None, FOUND, THOUGHT, "Herons.")
@@ -75,7 +75,7 @@ def test_a_paused_turn_stays_last(claude: strict.StrictServer) -> None:
 
 
 def test_words_beside_the_results_of_a_mixed_turn_stay(claude: strict.StrictServer) -> None:
-    """Row 30: user text beside the results of a mixed turn is refused: `fit` keeps the words, and leaves out the server's call with a note."""
+    """«mixed turn, user text beside results»: user text beside the results of a mixed turn is refused: `fit` keeps the words, and leaves out the server's call with a note."""
     loop = Loop(claude)
     loop.ask("Go.", THOUGHT, SEARCH, CALL)
     words = {"type": "text", "text": "Also this."}
@@ -87,7 +87,7 @@ def test_words_beside_the_results_of_a_mixed_turn_stay(claude: strict.StrictServ
 
 
 def test_rounds_with_tools_of_the_server_are_cut_whole(claude: strict.StrictServer) -> None:
-    """Row 37: a cut inside a tool round is refused: whole rounds leave, with the calls that the server ran in them."""
+    """«cut inside tool round, any Claude»: a cut inside a tool round is refused: whole rounds leave, with the calls that the server ran in them."""
     loop = Loop(claude, budget=2_500)
     for number in range(6):
         loop.ask(f"{number}: " + "word " * 200, THOUGHT, SEARCH, FOUND, CALL)

@@ -132,7 +132,7 @@ def test_compaction_shows_what_the_agent_saw(tmp_path: Path) -> None:
 
 
 def test_the_providers_compaction_is_kept(tmp_path: Path) -> None:
-    """Row 32: a block of Anthropic's own compaction, and what it says it cleared, stay; requests to Anthropic begin with the block."""
+    """«threshold compaction block lost»: a block of Anthropic's own compaction, and what it says it cleared, stay; requests to Anthropic begin with the block."""
     session = small()
     block = {"type": "compaction", "content": "a.txt was found.", "encrypted_content": "c2VhbGVk"}
     session.user("u2", "And now?")

@@ -121,7 +121,7 @@ def test_replaced_history_is_a_compaction(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["compaction", "compaction_summary"])
 def test_the_providers_compaction_is_kept(tmp_path: Path, kind: str) -> None:
-    """Row 48: the item of a new history, or of an answer, is a block of the model's, and goes back to OpenAI as it came, with the words that go with it."""
+    """«items before newest compaction dropped x Responses»: the item of a new history, or of an answer, is a block of the model's, and goes back to OpenAI as it came, with the words that go with it."""
     first, block = said("user", "First."), {"type": kind, "id": "cmp_1", "encrypted_content": SEALED}
     replaced = ("compacted", {"message": "", "replacement_history": [first[1], block]})
     talk = [TURN, first, said("assistant", "Done.")]

@@ -82,7 +82,7 @@ def test_an_interaction_that_runs_is_no_answer() -> None:
 
 
 def test_failed_interactions_by_their_codes() -> None:
-    """Hazard 59's `missing_thought_signature` is a refused request; a model that went wrong is worth a retry; blocked words are an answer."""
+    """«Interactions: thought step dropped»: `missing_thought_signature` is a refused request; a model that went wrong is worth a retry; blocked words are an answer."""
     kinds = {
         "missing_thought_signature": ("refused", False),
         "malformed_function_call": ("down", True),

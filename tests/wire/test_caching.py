@@ -52,7 +52,7 @@ def test_times_of_each_place_are_recorded() -> None:
 
 
 def test_explicit_cache_takes_tools_and_instructions() -> None:
-    """Hazard 53 («CachedContent + tools: 400»): the cache is made of them, and a request that names it has neither; the report says so."""
+    """«CachedContent + tools»: the cache is made of them, and a request that names it has neither; the report says so."""
     whole = asked("gemini", tool_choice="bash")
     made = whole.explicit_cache(ttl="600s")
     assert made["model"] == whole.model

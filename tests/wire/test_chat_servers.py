@@ -75,7 +75,7 @@ def ask(server: strict.StrictServer, name: str, dialog: Dialog, *, stream: bool 
 @pytest.mark.parametrize("name", sorted(MODELS))
 @pytest.mark.parametrize("stream", [False, True])
 def test_reasoning_goes_back_in_its_field(name: str, stream: bool) -> None:
-    """Rows 56 and 57: reasoning_content that is missing is refused by DeepSeek and Kimi; sent to R1 or Mistral, it is refused, too."""
+    """«chat: reasoning_content missing x DeepSeek/Kimi», «chat: reasoning_content sent x R1, Mistral»: reasoning_content that is missing is refused by DeepSeek and Kimi; sent to R1 or Mistral, it is refused, too."""
     dialog = begun()
     with strict.openai_chat(server=name) as server:
         server.answers([THOUGHT, CALL], [THOUGHT, "Done."], "Well.")
@@ -99,7 +99,7 @@ def test_reasoning_goes_back_in_its_field(name: str, stream: bool) -> None:
 
 @pytest.mark.parametrize("name", ["deepseek", "kimi"])
 def test_messages_of_others_get_an_empty_field(name: str) -> None:
-    """Row 56: where another model made the calls, the field is there without its words, and the report says so."""
+    """«chat: reasoning_content missing x DeepSeek/Kimi»: where another model made the calls, the field is there without its words, and the report says so."""
     dialog = begun()
     thought = ThinkingContent("Secret.", "c2ln", provider="anthropic")
     call = ToolCallContent("c1", "bash", args={"command": "ls"})
@@ -114,7 +114,7 @@ def test_messages_of_others_get_an_empty_field(name: str) -> None:
 
 @pytest.mark.parametrize("model", ["deepseek-reasoner", "qwen3-max", "gpt-4o", "magistral-medium"])
 def test_closed_schemas_get_no_foreign_field(model: str) -> None:
-    """Row 57: R1 refuses `reasoning_content` in its input, Mistral answers 422 extra_forbidden; the report says what was left out."""
+    """«chat: reasoning_content sent x R1, Mistral»: R1 refuses `reasoning_content` in its input, Mistral answers 422 extra_forbidden; the report says what was left out."""
     dialog = begun()
     thought = ThinkingContent("Secret.", provider="kimi")
     dialog.append(AssistantMessage(contents=(thought, TextContent("Done.")), provider="kimi", model="kimi-k3"))
@@ -126,7 +126,7 @@ def test_closed_schemas_get_no_foreign_field(model: str) -> None:
 
 @pytest.mark.parametrize("then", ["And?", None])
 def test_the_assistant_speaks_after_results_to_mistral(then: str | None) -> None:
-    """«Unexpected role 'user' after role 'tool'»: words after results that nobody answered are accepted, and the report says what was added."""
+    """Mistral refuses words of the user after a result («Unexpected role 'user' after role 'tool'»): words after results that nobody answered are accepted, and the report says what was added."""
     dialog = begun()
     dialog.append(AssistantMessage(contents=(ToolCallContent("c1", "bash", args={"command": "ls"}),)))
     dialog.append(ToolMessage.from_results([ToolResultContent(id="c1", content="a.py")]))
@@ -143,7 +143,7 @@ def test_the_assistant_speaks_after_results_to_mistral(then: str | None) -> None
 
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_truncated_arguments_are_an_object(name: str) -> None:
-    """Row 58: truncated arguments in the history make servers with templates refuse every later request."""
+    """«truncated arguments in history x vLLM/SGLang»: truncated arguments in the history make servers with templates refuse every later request."""
     dialog = begun()
     dialog.append(AssistantMessage(contents=(ToolCallContent("c1", "bash", args='{"command": "l'),), provider=name))
     dialog.append(ToolMessage.from_results([ToolResultContent(id="c1", content="no", is_error=True)]))

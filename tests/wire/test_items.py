@@ -99,7 +99,7 @@ VERBATIM: dict[str, list[Json]] = {
 
 @pytest.mark.parametrize("name", sorted(VERBATIM))
 def test_items_go_back_as_they_came(server: strict.StrictServer, name: str) -> None:
-    """Section 4: items of the provider's own tools go back verbatim with `store: false`, and with the reasoning that led to them (row 44)."""
+    """«reasoning without following item»: items of the provider's own tools go back verbatim with `store: false`, and with the reasoning that led to them."""
     dialog, items = begun(), VERBATIM[name]
     lead = [] if name == "a compaction" else [THINK]
     ask(server, dialog, "Go.", *lead, *items, "Done.")
@@ -165,7 +165,7 @@ def test_calls_of_tools_of_ours_need_their_output(server: strict.StrictServer, a
 
 
 def test_items_outlive_the_reasoning_before_them(server: strict.StrictServer) -> None:
-    """Rows 44 and 45: reasoning that cannot go back leaves, and what it led to gets another id, so that nothing asks for it."""
+    """«reasoning without following item», «foreign encrypted_content»: reasoning that cannot go back leaves, and what it led to gets another id, so that nothing asks for it."""
     dialog = begun()
     search = {"type": "web_search_call", "status": "completed", "action": {"type": "search", "query": "herons"}}
     ask(server, dialog, "Go.", THINK, search, "Done.")
@@ -176,7 +176,7 @@ def test_items_outlive_the_reasoning_before_them(server: strict.StrictServer) ->
 
 
 def test_foreign_encrypted_content_stays_out(server: strict.StrictServer) -> None:
-    """Row 45: encrypted content of another maker is refused (invalid_encrypted_content): it is left out with a note."""
+    """«foreign encrypted_content»: encrypted content of another maker is refused (invalid_encrypted_content): it is left out with a note."""
     dialog = begun()
     dialog.put_text("Go.")
     item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"}
@@ -188,7 +188,7 @@ def test_foreign_encrypted_content_stays_out(server: strict.StrictServer) -> Non
 
 
 def test_a_threshold_compaction_stands_for_what_precedes_it(server: strict.StrictServer) -> None:
-    """Row 48: items before the newest compaction may be dropped; an item alone may end a window, whose messages stay."""
+    """«items before newest compaction dropped x Responses»: items before the newest compaction may be dropped; an item alone may end a window, whose messages stay."""
     dialog = begun()
     ask(server, dialog, "First.", THINK, "One.")
     parameters = {"context_management": [{"type": "compaction", "compact_threshold": 1}]}
@@ -200,7 +200,7 @@ def test_a_threshold_compaction_stands_for_what_precedes_it(server: strict.Stric
 
 
 def test_phases_are_kept(server: strict.StrictServer) -> None:
-    """Row 49: a lost `phase` can degrade performance."""
+    """«`phase` lost»: a lost `phase` can degrade performance."""
     dialog = begun()
     ask(server, dialog, "Go.", THINK, {"type": "message", "content": "Looking.", "phase": "commentary"}, CALL)
     assert isinstance(dialog.messages[-1], Message)

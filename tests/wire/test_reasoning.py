@@ -118,7 +118,7 @@ def step(words: str, signature: str = "c2ln") -> ThinkingContent:
 
 
 def test_thought_steps_go_back_verbatim() -> None:
-    """Hazard 59 («Interactions: thought step dropped»): each goes back whole and in its order, also to another model of the maker."""
+    """«Interactions: thought step dropped»: each goes back whole and in its order, also to another model of the maker."""
     scene = (
         Scene(tools=[BASH])
         .user("go")
@@ -139,7 +139,7 @@ def test_thought_steps_go_back_verbatim() -> None:
 
 
 def test_calls_without_a_thought_get_a_placeholder_step() -> None:
-    """Hazard 50 in steps: the calls of another model, or of another of the maker's APIs, follow the thought that Google names; earlier Gemini models want none."""
+    """«Gemini call without signature, current turn»: in steps, the calls of another model, or of another of the maker's APIs, follow the thought that Google names; earlier Gemini models want none."""
     own = ToolCallContent(id="a", name="bash", args={}, artefact={"thoughtSignature": "AAAA"})
     for said, by in (
         ((call("a"),), CODEX),
@@ -167,7 +167,7 @@ def test_a_thought_behind_the_first_call_does_not_stand_for_it() -> None:
 
 
 def test_a_shortened_thought_goes_back_whole_or_not() -> None:
-    """Hazard 54 («Gemini thought text shortened, signature kept»): no step has a signature over other words than its own."""
+    """«Gemini thought text shortened, signature kept»: no step has a signature over other words than its own."""
     short = ThinkingContent("Fir…", provider="google", artefact=step("First.").artefact)
     request = Scene().user("go").model_says(short, "Done.", by=STEPS).user("and?").request("gemini-interactions")
     assert thaw(request.body)["input"][1] == dict(step("First.").artefact)

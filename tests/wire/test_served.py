@@ -25,7 +25,7 @@ def claude() -> Iterator[strict.StrictServer]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_paused_turn_is_sent_back_as_it_came(claude: strict.StrictServer, stream: bool) -> None:
-    """Row 29: a `pause_turn` tail without its server_tool_use makes the model repeat the turn, which is billed again."""
+    """«pause_turn tail without its server_tool_use»: a `pause_turn` tail without its server_tool_use makes the model repeat the turn, which is billed again."""
     talk = Talk(claude, **WEB)
     assert talk.ask("Search.", THOUGHT, "I look.", SEARCH, stream=stream).metadata["stop_reason"] == "pause_turn"
     talk.ask("", FOUND, THOUGHT, "Herons.", stream=stream)
@@ -39,7 +39,7 @@ def test_a_paused_turn_is_sent_back_as_it_came(claude: strict.StrictServer, stre
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_words_wait_for_a_mixed_turn(claude: strict.StrictServer, stream: bool) -> None:
-    """Row 30: user text beside the results of a mixed turn is refused: results only, text later."""
+    """«mixed turn, user text beside results»: user text beside the results of a mixed turn is refused: results only, text later."""
     talk = Talk(claude, **WEB)
     talk.ask("Go.", THOUGHT, SEARCH, CALL, stream=stream)
     talk.results()
@@ -55,7 +55,7 @@ def test_words_wait_for_a_mixed_turn(claude: strict.StrictServer, stream: bool) 
 
 
 def test_a_paused_turn_without_its_tool_stays_valid(claude: strict.StrictServer) -> None:
-    """Row 31: a server tool that is missing on the next call is refused; its call is left out with a note."""
+    """«server tool missing on next call»: a server tool that is missing on the next call is refused; its call is left out with a note."""
     talk = Talk(claude, **WEB)
     talk.ask("Search.", THOUGHT, "I look.", SEARCH)
     talk.ask("Never mind.", "Well.", provider_tools={})
@@ -118,7 +118,7 @@ def compacted(claude: strict.StrictServer, *, stream: bool = False) -> Talk:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_compaction_stands_for_what_precedes_it(claude: strict.StrictServer, stream: bool) -> None:
-    """Row 32: a threshold compaction block that is lost has the whole history billed, and compacted again."""
+    """«threshold compaction block lost»: a threshold compaction block that is lost has the whole history billed, and compacted again."""
     talk = compacted(claude, stream=stream)
     talk.ask("And?", THOUGHT, "Three.")
     assert talk.kinds == [["compaction", "thinking", "text"], ["text"]]
@@ -130,7 +130,7 @@ def test_a_compaction_stands_for_what_precedes_it(claude: strict.StrictServer, s
 
 
 def test_a_compaction_on_demand_comes_first(claude: strict.StrictServer) -> None:
-    """Rows 33 to 35: summarised messages left in are billed twice; the block goes back first, byte for byte, with its header."""
+    """«on-demand: summarised messages left in», «on-demand: block edited/null added», «on-demand: block not first»: summarised messages left in are billed twice; the block goes back first, byte for byte, with its header."""
     talk = Talk(claude)
     talk.ask("First.", THOUGHT, "One.")
     summary = talk.ask("Summarise.", "What was.", parameters={"compaction": {"type": "summarize"}})
@@ -144,7 +144,7 @@ def test_a_compaction_on_demand_comes_first(claude: strict.StrictServer) -> None
 
 
 def test_another_provider_gets_the_original_messages(claude: strict.StrictServer) -> None:
-    """Row 36: another provider does not know the type: it gets the original messages, or the summary where they are not there."""
+    """«compaction block → other provider»: another provider does not know the type: it gets the original messages, or the summary where they are not there."""
     talk = compacted(claude)
     talk.dialog.put_text("And?")
     request = talk.dialog.request("openai-responses", "gpt-5.2")
@@ -188,7 +188,7 @@ def test_toolsets_are_named_on_call_and_result(claude: strict.StrictServer) -> N
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_fallback_ends_what_was_before_it(claude: strict.StrictServer, stream: bool) -> None:
-    """Row 38: in a fallback turn, thinking before `fallback` is refused; texts and the block itself stay."""
+    """«fallback turn, thinking before `fallback`»: in a fallback turn, thinking before `fallback` is refused; texts and the block itself stay."""
     talk = Talk(claude)
     fallback = {"type": "fallback", "from": {"model": talk.model}, "to": {"model": "claude-opus-4-8"}, "trigger": None}
     message = talk.ask("Go.", THOUGHT, "I wi", CALL, fallback, "Here.", stop="end_turn", stream=stream)
@@ -200,7 +200,7 @@ def test_a_fallback_ends_what_was_before_it(claude: strict.StrictServer, stream:
 
 
 def test_a_refused_partial_is_not_sent_again(claude: strict.StrictServer) -> None:
-    """Row 39: a refused partial must be discarded; the log keeps it, the view says that it left it out."""
+    """«refused partial resent»: a refused partial must be discarded; the log keeps it, the view says that it left it out."""
     talk = Talk(claude)
     message = talk.ask("Go.", THOUGHT, "I wi", stop="refusal")
     assert message.text_content() == "I wi"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, TypeAlias
 
 from palaver.errors import ProviderError
@@ -26,6 +27,10 @@ from palaver.wire import Request
 
 Json: TypeAlias = Mapping[str, Any]
 """A JSON object, as a vendor's client returns it."""
+
+
+OTHERS = "other_fields"
+"""The key in the metadata of an answer under which it has fields that nobody knows."""
 
 
 class AnswerReader(ABC):
@@ -148,6 +153,12 @@ class AnswerReader(ABC):
         """Return the stop reason. If the model calls a tool, that is the reason, even if the server says `stop` (Gemini, Ollama)."""
         reason = stop_reason_of(self._stop)
         return StopReason.TOOL_CALLS if calls and reason in {None, StopReason.STOP} else reason
+
+    def _others(self, said: Json, known: AbstractSet[str]) -> None:
+        """Keep what a server says beyond these fields, which are read or repeat the request."""
+        others = kept(said, *known)
+        if others:
+            self._metadata[OTHERS] = {**self._metadata.get(OTHERS, {}), **others}
 
     # --- events ----------------------------------------------------------------------------------------------------------
 

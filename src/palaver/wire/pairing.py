@@ -148,7 +148,8 @@ class _CallPairs:
         return call if (sent, name) == (call.id, call.name) else replace(call, id=sent, name=name)
 
     def _free(self, call_id: str) -> bool:
-        return self._rules.id.fullmatch(call_id) is not None and call_id not in self._taken
+        taken = self._taken.added if self._rules.unique == "turn" else self._taken
+        return self._rules.id.fullmatch(call_id) is not None and call_id not in taken
 
     def _derived(self, call: CallPart) -> str:
         """Derive an id from the call's place in the log, so that it is the same in every request that shows the call."""

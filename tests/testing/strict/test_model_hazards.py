@@ -117,7 +117,7 @@ def compiled(dialog: Dialog, name: str, model: str, columns: dict[str, str] | No
 
 
 def test_claude_heads_are_refused_by_both_or_none() -> None:
-    """Rows 25 to 28: each kind of thinking, each choice of tools, sampling in both versions of the API, for each model."""
+    """«forced tool x Opus/Sonnet 5.5, Fable/Mythos», «forced + adaptive x Opus 5, Haiku 5.5», «temperature, version 2026-10-21, any Claude», «prefill x 4.6+»: each kind of thinking, each choice of tools, sampling in both versions of the API, for each model."""
     server, dialog = strict.anthropic(), begun(BASH)
     versions: tuple[dict[str, str], ...] = ({}, {"version": "2023-06-01"})
     product = itertools.product(CLAUDES, KINDS, ("", "bash"), (None, 0.5), versions, (False, True))
@@ -132,7 +132,7 @@ def test_claude_heads_are_refused_by_both_or_none() -> None:
 
 
 def test_gpt_heads_are_refused_by_both_or_none() -> None:
-    """Rows 42 and 43: each effort and sampling, with and without tools, in both of OpenAI's APIs, for each model."""
+    """«`instructions` every turn x GPT-6.2», «GPT-6 chat + tools»: each effort and sampling, with and without tools, in both of OpenAI's APIs, for each model."""
     headers = {"authorization": "Bearer key"}
     apis: tuple[tuple[str, str, strict.StrictServer, Callable[[str], dict[str, Any]]], ...] = (
         ("openai-chat", "/v1/chat/completions", strict.openai_chat(), lambda effort: {"reasoning_effort": effort}),
@@ -156,7 +156,7 @@ def test_gpt_heads_are_refused_by_both_or_none() -> None:
 
 
 def test_forced_tool_is_refused_or_left_to_the_model(claude: strict.StrictServer) -> None:
-    """«forced tool x Opus/Sonnet 5.5, Fable/Mythos: 400»: an error before anything is sent, or `auto` with a note."""
+    """«forced tool x Opus/Sonnet 5.5, Fable/Mythos»: an error before anything is sent, or `auto` with a note."""
     provider = adapter("anthropic", claude)
     for model in ("claude-opus-5-5", "claude-sonnet-5-5", "claude-mythos-5-1"):
         with pytest.raises(InvalidRequest, match="auto_choice"):
@@ -167,7 +167,7 @@ def test_forced_tool_is_refused_or_left_to_the_model(claude: strict.StrictServer
 
 
 def test_temperature_is_left_out_with_a_note(claude: strict.StrictServer) -> None:
-    """«temperature, version 2026-10-21, any Claude: 400»: it is left out, and sent where the client names the older version."""
+    """«temperature, version 2026-10-21, any Claude»: it is left out, and sent where the client names the older version."""
     provider = adapter("anthropic", claude)
     for model in ("claude-opus-5", "claude-sonnet-4-5"):
         request = ask(begun(), provider, model, temperature=0.5)
@@ -180,7 +180,7 @@ def test_temperature_is_left_out_with_a_note(claude: strict.StrictServer) -> Non
 
 
 def test_instructions_of_gpt_are_in_the_prefix(responses: strict.StrictServer) -> None:
-    """«`instructions` every turn x GPT-6.2: 200, uncached»: they are the first developer item, and reasoning goes on."""
+    """«`instructions` every turn x GPT-6.2»: they are the first developer item, and reasoning goes on."""
     provider, dialog = adapter("openai-responses", responses), begun(BASH)
     for _ in range(2):
         responses.answers([REASONING, "Fine."])
@@ -194,7 +194,7 @@ def test_instructions_of_gpt_are_in_the_prefix(responses: strict.StrictServer) -
 
 
 def test_tools_of_gpt_go_to_responses(responses: strict.StrictServer) -> None:
-    """«GPT-6 chat + tools: 400»: chat completions are refused before anything is sent, with the way out."""
+    """«GPT-6 chat + tools»: chat completions are refused before anything is sent, with the way out."""
     with pytest.raises(InvalidRequest, match="openai-responses"):
         begun(BASH).request("openai-chat", "gpt-6-astra")
     ask(begun(BASH), adapter("openai-responses", responses), "gpt-6-astra")
@@ -211,7 +211,7 @@ def thoughts(request: Request) -> int:
 
 
 def test_thinking_of_an_earlier_model_is_read(claude: strict.StrictServer) -> None:
-    """«Opus 5 → Fable 5.1: read; lost if client drops»: it goes, and comes along to the next models that read it."""
+    """«Opus 5 → Fable 5.1»: it goes, and comes along to the next models that read it."""
     provider, dialog = adapter("anthropic", claude), begun()
     for model, kept in (("claude-opus-5", 0), ("claude-fable-5-1", 1), ("claude-fable-5-2", 2)):
         claude.answers([THOUGHT, "Fine."])
@@ -222,7 +222,7 @@ def test_thinking_of_an_earlier_model_is_read(claude: strict.StrictServer) -> No
 
 
 def test_thinking_that_is_not_read_comes_back(claude: strict.StrictServer) -> None:
-    """«Fable 5.2 → Opus 5.5: silently dropped»: it is sent with a note, and what both think goes back together to the model that reads both."""
+    """«Fable 5.2 → Opus 5.5»: it is sent with a note, and what both think goes back together to the model that reads both."""
     provider, dialog = adapter("anthropic", claude), begun()
     claude.answers([THOUGHT, "Fine."], [THOUGHT, "Fine."], [THOUGHT, "Fine."])
     ask(dialog, provider, "claude-fable-5-2")
@@ -236,7 +236,7 @@ def test_thinking_that_is_not_read_comes_back(claude: strict.StrictServer) -> No
 
 
 def test_reasoning_is_read_within_one_family(responses: strict.StrictServer) -> None:
-    """«GPT-5.6 → 6 reasoning: withheld»: it is left out with a note; another model of its family gets it."""
+    """«GPT-5.6 → 6 reasoning»: it is left out with a note; another model of its family gets it."""
     provider, dialog = adapter("openai-responses", responses), begun()
     responses.answers([REASONING, "Fine."])
     ask(dialog, provider, "gpt-5.6-sol")

@@ -110,7 +110,7 @@ def blocks(dialog: Dialog) -> list[tuple[Handle, Content]]:
 
 
 def test_requests_begin_at_the_block(vendor: Vendor) -> None:
-    """Row 32: the provider is asked to compact at three quarters of the limit; its block is in the log, whole, and later requests begin with it."""
+    """«threshold compaction block lost»: the provider is asked to compact at three quarters of the limit; its block is in the log, whole, and later requests begin with it."""
     dialog, requests = talked(vendor)
     vendor.ask(dialog, "Again.")
     assert not vendor.server.refused
@@ -211,7 +211,7 @@ ROOM: Final = 4_000_000
 
 
 def test_a_compaction_on_demand(vendor: Vendor) -> None:
-    """Rows 33, 35 and 47: asked between two turns, the provider returns its block alone; the next request begins with it, and has no threshold beside it."""
+    """«on-demand: summarised messages left in», «on-demand: block not first», «trigger not last x Responses»: asked between two turns, the provider returns its block alone; the next request begins with it, and has no threshold beside it."""
     dialog = Session.create().root
     dialog.put_text("Plan releases.", role="system")
     for number in range(2):
@@ -301,7 +301,7 @@ def test_a_branch_from_before_the_block_has_the_log(vendor: Vendor) -> None:
     ("openai-responses", "openai-chat", "gpt-5.2"),
 ])  # fmt: skip
 def test_another_model_gets_the_log(api: str, other: str, name: str) -> None:
-    """Row 36: a model of another maker, or in an API without the block, gets what was said; back at its maker, requests begin with the block again."""
+    """«compaction block → other provider»: a model of another maker, or in an API without the block, gets what was said; back at its maker, requests begin with the block again."""
     vendor = Vendor(api)
     with vendor.server:
         dialog, _ = talked(vendor)

@@ -96,7 +96,7 @@ def of_role(request: Request, role: str) -> list[Any]:
 
 @pytest.mark.parametrize("model", TAKES)
 def test_new_instructions_keep_thinking(claude: strict.StrictServer, model: str) -> None:
-    """Row 1: changed instructions are a system message after the user's words; what was sent before and all thinking stay."""
+    """«system changed x strict»: changed instructions are a system message after the user's words; what was sent before and all thinking stay."""
     thinking = {} if model != "claude-opus-4-8" else {"parameters": {"thinking": {"type": "adaptive"}}}
     claude.answers(*[(THOUGHT, "Done.")] * 4)
     dialog = begun(BASH)
@@ -136,7 +136,7 @@ def test_older_models_get_new_instructions_at_the_top(claude: strict.StrictServe
 
 @pytest.mark.parametrize("model", ["gpt-6.2-sol", "gpt-6.1-sol", "gpt-5.6-sol", "gpt-5"])
 def test_new_instructions_keep_reasoning(responses: strict.StrictServer, model: str) -> None:
-    """Row 41: changed instructions are an item where they came; what was sent before and all reasoning stay."""
+    """«tools/format/input edit x GPT-6.2»: changed instructions are an item where they came; what was sent before and all reasoning stay."""
     responses.answers(*[(REASONING, "Done.")] * 4)
     dialog = begun(BASH)
     include = {"parameters": {"include": ["reasoning.encrypted_content"]}}
@@ -156,7 +156,7 @@ def test_new_instructions_keep_reasoning(responses: strict.StrictServer, model: 
 
 
 def test_changes_wait_for_words_of_the_user(claude: strict.StrictServer) -> None:
-    """Row 40: a change goes after results and after the user's words, never after the assistant's: there it waits, with a note."""
+    """«system message after assistant text»: a change goes after results and after the user's words, never after the assistant's: there it waits, with a note."""
     claude.answers(
         (THOUGHT, {"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {}}), *[(THOUGHT, "Done.")] * 2
     )
@@ -359,7 +359,7 @@ def kinds(request: Request) -> list[list[tuple[str, str]]]:
 
 @pytest.mark.parametrize("model", TAKES)
 def test_changed_tools_keep_thinking(claude: strict.StrictServer, model: str) -> None:
-    """Rows 2 and 4: tools are added, withdrawn and described anew in system messages; the list and all thinking stay."""
+    """«tool added x strict», «tool removed/described anew x strict»: tools are added, withdrawn and described anew in system messages; the list and all thinking stay."""
     thinking = {} if model != "claude-opus-4-8" else {"parameters": {"thinking": {"type": "adaptive"}}}
     claude.answers(*[(THOUGHT, "Done.")] * 5)
     dialog = begun(BASH)
@@ -382,7 +382,7 @@ def test_changed_tools_keep_thinking(claude: strict.StrictServer, model: str) ->
 
 
 def test_deferred_tools_keep_thinking(claude: strict.StrictServer) -> None:
-    """A deferred tool is no prefix until a search shows it: one more is declared in the list, and thinking stays; what is shown and then changed unbinds what follows."""
+    """«deferred unreferenced tool added x strict»: it is no prefix until a search shows it: one more is declared in the list, and thinking stays; what is shown and then changed unbinds what follows."""
     searched = (
         {"type": "server_tool_use", "name": "tool_search_tool_bm25", "input": {"query": "find"}},
         {
@@ -430,7 +430,7 @@ def test_tools_of_older_models_change_at_the_top(claude: strict.StrictServer) ->
 
 
 def test_changed_tools_keep_reasoning(responses: strict.StrictServer) -> None:
-    """Row 41: tools are added as an item and withdrawn by the choice; the list and all reasoning stay."""
+    """«tools/format/input edit x GPT-6.2»: tools are added as an item and withdrawn by the choice; the list and all reasoning stay."""
     responses.answers(*[(REASONING, "Done.")] * 6)
     model, include = "gpt-6.2-sol", {"parameters": {"include": ["reasoning.encrypted_content"]}}
     dialog = begun(BASH)

@@ -57,7 +57,7 @@ async def turn(provider: Provider, dialog: Dialog, number: int, server: strict.S
 
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # of google-genai, from aiohttp
 def test_steps_are_accepted_after_cuts_forks_and_switches() -> None:
-    """Hazard 59 («thought step dropped: missing_thought_signature»): no request is refused, whatever a policy, a fork or `fit` leaves out."""
+    """«Interactions: thought step dropped»: no request is refused, whatever a policy, a fork or `fit` leaves out."""
 
     async def talk(dialog: Dialog, server: strict.StrictServer) -> None:
         async with aclosing(connected(server)) as provider:

@@ -5,10 +5,9 @@ The client lets a caller replace the body that it builds (`HttpOptions.extra_bod
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, ClassVar
-
-from pydantic import ValidationError
 
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
@@ -74,16 +73,20 @@ class GoogleProvider(ClientProvider[genai.Client]):
 
     async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
         models = self._client().aio.models
-        config = types.GenerateContentConfig(http_options=types.HttpOptions(extra_body=thaw(request.body)))
-        if not streamed(request):
-            yield sdk_json(await models.generate_content(model=request.model, contents=PLACEHOLDER, config=config))
+        whole = not streamed(request)  # read as it came: the client's types drop what they do not know
+        config = types.GenerateContentConfig(
+            http_options=types.HttpOptions(extra_body=thaw(request.body)), should_return_http_response=whole
+        )
+        if whole:
+            answer = await models.generate_content(model=request.model, contents=PLACEHOLDER, config=config)
+            yield json.loads((answer.sdk_http_response and answer.sdk_http_response.body) or "")
             return
         stream = await models.generate_content_stream(model=request.model, contents=PLACEHOLDER, config=config)
         async for answer in stream:
             yield sdk_json(answer)
 
     def _mapped(self, error: Exception, model: str) -> ProviderError | None:
-        if isinstance(error, errors.UnknownApiResponseError | ValidationError):
+        if isinstance(error, errors.UnknownApiResponseError | ValueError):
             return unreadable(self._name, model, error)
         if not isinstance(error, errors.APIError):
             return None

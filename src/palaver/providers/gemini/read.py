@@ -19,6 +19,11 @@ from palaver.wire import Request
 
 _ID_DIGITS = 24
 
+_READ = frozenset({
+    "candidates", "content", "continuationToken", "createTime", "error", "finishMessage", "finishReason", "index", "modelVersion", "parsed",
+    "promptFeedback", "responseId", "sdkHttpResponse", "tokenCount", "usageMetadata",
+})  # fmt: skip
+"""The fields of an answer and its candidate that are read, or say nothing more."""
 _BESIDE = frozenset({"thought", "thoughtSignature", "partMetadata"})
 """The fields of a part other than its content."""
 
@@ -48,6 +53,8 @@ class GeminiAnswer(AnswerReader):
                 yield from self._part(part)
             self._stop = text(candidate.get("finishReason")) or self._stop
             self._metadata |= kept({"finish_message": candidate.get("finishMessage")})
+            self._others(candidate, _READ)
+        self._others(data, _READ)
         token = text(data.get("continuationToken"))
         if token:
             self._metadata[CARRIED] = {"continuationToken": token}
@@ -63,7 +70,8 @@ class GeminiAnswer(AnswerReader):
         if isinstance(part.get("functionCall"), dict):
             yield from self._function_call(mapping(part["functionCall"]), artefact)
         elif isinstance(part.get("text"), str):
-            yield from self._words(part["text"], artefact, thought=part.get("thought") is True)
+            more = {**artefact, **kept(part, "text", *_BESIDE)}
+            yield from self._words(part["text"], more, thought=part.get("thought") is True)
         elif isinstance(part.get("inlineData"), dict):
             yield from self._image(part)
         elif held := [name for name in part if name not in _BESIDE]:
@@ -85,7 +93,7 @@ class GeminiAnswer(AnswerReader):
     def _function_call(self, call: Json, artefact: Json) -> Iterator[Event]:
         """Read a call. Google sends no id unless asked to, but its result must name one."""
         call_id = text(call.get("id")) or f"call_{new_message_id()[:_ID_DIGITS]}"
-        more = {"artefact": artefact} if artefact else {}
+        more = kept(call, "id", "name", "args") | ({"artefact": artefact} if artefact else {})
         yield from self._call(self._fresh(""), call_id, text(call.get("name")), as_json(call.get("args")), **more)
 
     def _image(self, part: Json) -> Iterator[Event]:

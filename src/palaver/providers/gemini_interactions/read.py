@@ -95,7 +95,8 @@ class InteractionAnswer(AnswerReader):
         kind, place = text(step.get("type")), number * _PARTS
         self._open[number] = {**step, "content": [], "summary": []} if kind in {_OUTPUT, _THOUGHT} else dict(step)
         if kind == _CALL:
-            more = {"artefact": {"signature": step["signature"]}} if text(step.get("signature")) else {}
+            more = kept(step, "type", "id", "name", "arguments", "signature")
+            more |= {"artefact": {"signature": step["signature"]}} if text(step.get("signature")) else {}
             name = text(step.get("name"))
             yield from self._call(place, text(step.get("id")), name, as_json(step.get("arguments")), **more)
         for piece in items(step.get("content")) if kind == _OUTPUT else ():
@@ -129,7 +130,8 @@ class InteractionAnswer(AnswerReader):
         marks = content[-1]["annotations"]
         marks += items(piece.get("annotations"))
         at = number * _PARTS + len(content) - 1
-        yield from self._text(at, text(piece.get("text")), **kept({"annotations": [*marks]}))
+        more = kept(piece, "type", "text", "annotations") | kept({"annotations": [*marks]})
+        yield from self._text(at, text(piece.get("text")), **more)
 
     def _media(self, at: int, piece: Json) -> Iterator[Event]:
         """Read an image; anything else goes back as a step of its own."""
@@ -182,6 +184,7 @@ class InteractionAnswer(AnswerReader):
         self._metadata |= kept({"errors": errors, "continuation_token": data.get("continuation_token")})
         if text(data.get("continuation_token")):
             self._metadata[CARRIED] = {"continuation_token": data["continuation_token"]}
+        self._others(data, _READ)
         self._stop = "blocked" if status in _FAILED else status
 
     def _reason(self, *, calls: bool) -> StopReason | None:
@@ -189,6 +192,12 @@ class InteractionAnswer(AnswerReader):
         return StopReason.TOOL_CALLS if reason is StopReason.STOP and calls else reason
 
 
+_READ = frozenset({
+    "id", "object", "model", "agent", "status", "created", "updated", "steps", "output_text", "usage", "error", "errors", "continuation_token",
+    "previous_interaction_id", "system_instruction", "tools", "generation_config", "response_format", "input", "store", "stream", "background",
+    "environment_id", "service_tier",
+})  # fmt: skip
+"""The fields of an interaction that are read, or repeat the request."""
 _STEP_OF: Mapping[str, str] = {
     "text": "model_output", "text_annotation_delta": "model_output", "image": "model_output", "audio": "model_output",
     "video": "model_output", "document": "model_output", "thought_summary": "thought", "thought_signature": "thought",

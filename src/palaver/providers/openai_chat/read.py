@@ -11,12 +11,18 @@ from typing import Any
 
 from palaver.messages import APITypes, StopReason
 from palaver.providers.provider import Event
-from palaver.providers.reader import AnswerReader, Json, as_json, items, mapping, text
+from palaver.providers.reader import AnswerReader, Json, as_json, items, kept, mapping, text
 from palaver.wire import Request
 
 _THINKING, _TEXT, _REFUSAL, _CALLS = range(4)
 """The indices of blocks; calls follow from the last on."""
 _REASONING = ("reasoning_content", "reasoning")
+_READ = frozenset({
+    "id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "error", "obfuscation",
+    "index", "message", "delta", "finish_reason", "logprobs",
+    "role", "content", "refusal", "tool_calls", "function_call", *_REASONING, "reasoning_details",
+})  # fmt: skip
+"""The fields of completions, choices and messages that are read, or say nothing about the answer."""
 
 
 class ChatAnswer(AnswerReader):
@@ -44,7 +50,10 @@ class ChatAnswer(AnswerReader):
         self._judge(data)
         self._response_id = text(data.get("id")) or self._response_id
         self._served_by(data.get("model"))
+        self._others(data, _READ)
         for choice in items(data.get("choices"))[:1]:
+            self._others(choice, _READ)
+            self._others(mapping(choice.get("delta")), _READ)
             yield from self._delta(mapping(choice.get("delta")))
             self._stop = text(choice.get("finish_reason")) or self._stop
             if text(choice.get("finish_reason")) == "error":
@@ -72,7 +81,8 @@ class ChatAnswer(AnswerReader):
             name = self._called[index] + name
         self._called[index] = name or self._called.get(index, "")
         signed = text(mapping(mapping(call.get("extra_content")).get("google")).get("thought_signature"))
-        more = {"artefact": {"thoughtSignature": signed}} if signed else {}
+        more = kept(call, "index", "id", "type", "function", "extra_content")
+        more |= {"artefact": {"thoughtSignature": signed}} if signed else {}
         yield from self._call(index, call_id, name, as_json(function.get("arguments")), **more)
 
     def _thoughts(self, delta: Json) -> Iterator[Event]:

@@ -18,6 +18,14 @@ _PARTS = 1000
 """The most parts of one item: the index of a block is that of its item times this, plus its part."""
 _SEPARATOR = "\n\n"
 """Separates the parts of a summary."""
+_READ = frozenset({
+    "id", "object", "created_at", "completed_at", "status", "error", "incomplete_details", "model", "output", "output_text", "usage", TRANSFORMED,
+    "background", "conversation", "context_management", "frequency_penalty", "include", "instructions", "max_output_tokens", "max_tool_calls",
+    "metadata", "parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_retention",
+    "reasoning", "safety_identifier", "service_tier", "store", "stream", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p",
+    "truncation", "user",
+})  # fmt: skip
+"""The fields of a response that are read, or repeat the request."""
 _STOPS = {"max_output_tokens": "max_tokens", "content_filter": "content_filter"}
 
 
@@ -140,7 +148,7 @@ class ResponsesAnswer(AnswerReader):
         return next(iter(declared.parameters.get("properties", ()))) if declared else "input"
 
     def _message(self, place: int, item: Json) -> Iterator[Event]:
-        phase = kept({"phase": item.get("phase")})
+        phase = kept(item, "id", "type", "role", "status", "content")
         for offset, part in enumerate(items(item.get("content"))):
             at = place + offset
             if part.get("type") == "refusal":
@@ -175,6 +183,7 @@ class ResponsesAnswer(AnswerReader):
         if self._ids:
             self._metadata["items"] = self._ids
         self._metadata |= kept({TRANSFORMED: response.get(TRANSFORMED)})
+        self._others(response, _READ)
         yield from self._used(response.get("usage"))
 
     def _reason(self, *, calls: bool) -> StopReason | None:
