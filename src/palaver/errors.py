@@ -510,7 +510,7 @@ class ParseError(PalaverError, ValueError):
 class InvalidRequest(PalaverError):
     """A compiled request breaks its provider's rules, found before anything was sent.
 
-    It ends on the assistant's words, which the model does not continue; or it is a bug in palaver.
+    It ends on the assistant's words, which the model does not continue; it asks for what the model does not take; or it is a bug in palaver.
     """
 
     hint = "Please report this with the violations."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping, Sequence
 
 import anyio
 from rich.console import Console
@@ -31,30 +32,37 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the models with this in their names")
     words = parser.parse_args()
     bounds, failed = Bounds(words.calls, words.dollars), False
-    table = Table("API", "model", "scenario", "most calls", "outcome", box=None)
+    console = Console(width=150, highlight=False)
     for api in APIS:
         key = next((os.environ[name] for name in api.keys if os.environ.get(name)), "")
         chosen = LiveApi(**{**vars(api), "models": tuple(name for name in api.models if words.only in name)})
-        if words.list or not key:
-            why = f"skipped: {' or '.join(api.keys)} is not set" if not key else "would be played"
-            for model in chosen.models:
-                for scenario in SCENARIOS:
-                    table.add_row(api.prefix, model, scenario.name, str(scenario.calls), why)
-            continue
+        rows = {(model, scenario.name): "" for model in chosen.models for scenario in SCENARIOS}
+        if key and not words.list and rows:
 
-        async def played(api: LiveApi = chosen, key: str = key) -> bool:
-            bad = False
-            async for model, scenario, outcome in cells(api, {"api_key": key, **api.options}, bounds):
-                table.add_row(api.prefix, model, scenario.name, str(scenario.calls), outcome)
-                bad |= outcome.startswith(("refused", "not sent")) or outcome.endswith("dropped by the API")
-            return bad
+            async def played(api: LiveApi = chosen, key: str = key, rows: dict[tuple[str, str], str] = rows) -> bool:
+                async for model, scenario, outcome in cells(api, {"api_key": key, **api.options}, bounds):
+                    rows[model, scenario.name] = outcome
+                return any(map(_bad, rows.values()))
 
-        failed |= anyio.run(played)
-    console = Console(width=150, highlight=False)
-    console.print(table)
+            failed |= anyio.run(played)
+        why = "" if key else f" (skipped: {' or '.join(api.keys)} is not set)"
+        if rows:
+            console.print(f"{api.prefix}{why}", _matrix(chosen.models, rows), sep="\n")
     spent = words.dollars - bounds.dollars
     console.print(f"{words.calls - bounds.calls} calls, at most {spent:.2f} dollars.")
     return failed
+
+
+def _bad(outcome: str) -> bool:
+    return outcome.startswith(("refused", "not sent")) or outcome.endswith("dropped by the API")
+
+
+def _matrix(models: Sequence[str], outcomes: Mapping[tuple[str, str], str]) -> Table:
+    """Return the outcomes of an API: a row a scenario, a column a model."""
+    table = Table("scenario", "most calls", *models, box=None)
+    for scenario in SCENARIOS:
+        table.add_row(scenario.name, str(scenario.calls), *(outcomes[model, scenario.name] or "-" for model in models))
+    return table
 
 
 if __name__ == "__main__":

@@ -74,8 +74,9 @@ def test_forced_tools_are_refused_unless_auto_is_permitted() -> None:
     """Opus and Sonnet 5.5, Fable and Mythos refuse a forced tool: an error before the request is sent, or `auto` with a note."""
     for model in STRICT:
         for choice in ("required", "bash"):
-            with pytest.raises(InvalidRequest, match="auto_choice"):
+            with pytest.raises(InvalidRequest, match="auto_choice") as caught:
                 asked("anthropic", model, tool_choice=choice)
+            assert "report" not in caught.value.hint, "it is the call's own"
             request = asked("anthropic", model, tool_choice=choice, auto_choice=True)
             assert (thaw(request.body["tool_choice"]), told(request)) == ({"type": "auto"}, ["tool_choice"])
 
@@ -94,8 +95,9 @@ def test_forced_tools_go_with_adaptive_thinking() -> None:
 def test_tools_of_newer_gpt_go_to_responses_only() -> None:
     """GPT-5.6 and later refuse tools in chat completions, unless they can be kept from reasoning; the error names the way out."""
     for model, way in (("gpt-5.6-luna", "none"), ("gpt-6.2-sol", "openai-responses")):
-        with pytest.raises(InvalidRequest, match=re.escape(way)):
+        with pytest.raises(InvalidRequest, match=re.escape(way)) as caught:
             asked("openai-chat", model)
+        assert "report" not in caught.value.hint, "it is the call's own"
         assert asked("openai-responses", model).body["tools"]
         assert Scene().user("go").request("openai-chat", model=model).body["messages"]
     assert asked("openai-chat", "gpt-5.6-luna", parameters={"reasoning_effort": "none"}).body["tools"]

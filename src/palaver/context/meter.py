@@ -87,7 +87,8 @@ class Share(NamedTuple):
 class Measure(ABC):
     """Measures views in one unit, so that the same operators work on tokens, bytes and media.
 
-    Sizes of exchanges are remembered here, and nowhere else. Counting a view of 100,000 tokens takes 60 ms, adding up remembered sizes 0.1 ms.
+    Sizes of exchanges are remembered here, and nowhere else. Counting a view of 100,000 tokens takes 60 ms, adding up remembered sizes 0.1 ms. So are the
+    changes of settings in the newest view: each request asks for them up to nine times, and with 2,000 exchanges and 20 changes each time takes 4 ms.
 
     Attributes:
         unit: The name of the unit.

@@ -392,7 +392,7 @@ class Request(Mapping[str, Any]):
 
         Raises:
             InvalidRequest: It breaks a rule; the error lists the violations. The conversation ends on the assistant's words, which this model does not
-                continue; or this is a defect of the call's own parameters, which the error names, or of palaver.
+                continue; or the call asks for what the model does not take; or this is a defect of palaver, and the error asks to report it.
         """
         relaxed = as_history and self.history and not self.profile.turns.assistant_last
         excerpt = self._excerpt()
@@ -407,9 +407,9 @@ class Request(Mapping[str, Any]):
         named = sorted(
             {name for name in own for violation in violations if re.match(rf"{re.escape(name)}\b", violation.path)}
         )
-        hint = _OWN.format(", ".join(named)) if named else ""
-        ends = all(violation.rule is Breach.ROLE_LAST for violation in violations)
-        raise InvalidRequest(self.profile.name, violations, hint=_ENDS if ends else hint)
+        rules = {violation.rule for violation in violations}
+        hint = _OWN.format(", ".join(named)) if named else _ASKED if rules <= _CHOSEN else ""
+        raise InvalidRequest(self.profile.name, violations, hint=_ENDS if rules == {Breach.ROLE_LAST} else hint)
 
     def _excerpt(self) -> Mapping[str, Any] | None:
         """Return the body with only those items that are not yet checked, their neighbours and the beginning of their turn.
@@ -451,6 +451,11 @@ def _count(value: object) -> int:
 _ENDS = "Add the next user message, or pass its words as `then`."
 
 _OWN = "Parameters given with the call are not as the provider wants them: {}."
+
+_ASKED = "The call asks for what this model does not take: change the call, or ask another model."
+
+_CHOSEN = frozenset({Breach.PARAMETER_REFUSED, Breach.PARAMETER_CONFLICT})
+"""Rules that only the options of a call break: which model, tools, format and choice."""
 
 
 # --- prefixes: how much of a request a provider's cache finds again in the next one -----------------------------------
