@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from palaver.log import Entry, Pin, Place
+from palaver.log import Entry, MessageEntry, Pin, Place
 from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 
@@ -80,13 +80,19 @@ def played(steps: Sequence[ConversationStep], spelled: Callable[[str], str] = st
 
 def playing(log: Log, steps: Sequence[ConversationStep], spelled: Callable[[str], str] = str) -> Iterator[Log]:
     """Play a conversation into a log, and yield the log after each step. Whoever iterates may append to it between two steps."""
-    log.put(system("Be brief. {{ never.rendered }}"))
+    log.put(_timed(system("Be brief. {{ never.rendered }}"), 0.0))
     for number, step in enumerate(steps):
         place = log.store.last(log.dialog).seq + 1
-        log.put(*_said(number, step, spelled))
+        log.put(*(_timed(said, float(number)) for said in _said(number, step, spelled)))
         if step.pinned:
             log.put(Pin(target=Place(dialog=log.dialog, seq=place)))
         yield log
+
+
+def _timed(said: Message | Entry, at: float) -> Entry:
+    """Return what was said at a time of the conversation's own: the clock's has sometimes more digits, and recorded sizes would differ."""
+    entry = MessageEntry(message=said.model_copy(update={"timestamp": at})) if isinstance(said, Message) else said
+    return entry.model_copy(update={"at": at})
 
 
 def _said(number: int, step: ConversationStep, spelled: Callable[[str], str]) -> Sequence[Message | Entry]:
