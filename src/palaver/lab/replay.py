@@ -19,7 +19,7 @@ from palaver.lab.entrants import Entrant
 from palaver.lab.recorded import RecordedCall, RecordedDialog
 from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
-from palaver.view import Exchange, Omission, View
+from palaver.view import Exchange, Plan, View
 
 
 class CommittedView:
@@ -79,7 +79,7 @@ class ReplayStep:
         given: The view that the policy started from: its committed view and later exchanges.
         view: The view that it would have sent.
         composed: The composition of that view; None if the content that must be sent is larger than the budget.
-        cut: Whether the view was committed; where none is, whether it leaves out other entries than the one before.
+        cut: Whether the view was committed; where none is, whether its plan is another than the one before.
         summary: Tokens of the summaries that a model would have written for it.
         planning: The policy's time in seconds.
     """
@@ -125,7 +125,7 @@ class Replay:
         own = self._entrant.manager
         manager: ContextManager = self._stand_in or own
         commits = not (isinstance(own, Policy) and own.asks_provider)  # else each view is made from the log
-        gone: tuple[Omission, ...] = ()
+        last: Plan | None = None
         for call, log in self._trace.views():
             if self._stand_in is not None:
                 self._stand_in.begin(call.number - 1)
@@ -143,7 +143,7 @@ class Replay:
             planning = perf_counter() - began
             cut = composed is not None and self._stand_in is not None and _smaller(composed, given)
             if composed is not None and not commits:
-                cut, gone = cut and composed.view.omissions != gone, composed.view.omissions
+                cut, last = cut and composed.plan != last, composed.plan
             yield ReplayStep(
                 call=call,
                 log=log,
