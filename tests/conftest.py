@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import laws, postgres, recorded
+from tests import clients, laws, postgres, recorded
 from tests.peers import server
 from tests.postgres_wheel import wheel_server
 
@@ -102,6 +102,13 @@ def _no_home_and_no_foreign_environment() -> Iterator[None]:
                 patch.delenv(name)
         patch.setenv("HOME", os.devnull)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_client_is_left_open() -> Iterator[None]:
+    """Close the clients that a test opened."""
+    yield
+    clients.OPENED.close()
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,7 @@ from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
 from palaver.testing import strict
 from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
+from tests.clients import opened
 from tests.wire.scenes import BASH
 
 MODELS = {
@@ -135,7 +136,7 @@ def test_the_assistant_speaks_after_results_to_mistral(then: str | None) -> None
     request = dialog.request("openai-chat", "mistral-large", then=then)
     request.check()
     with strict.openai_chat(server="mistral") as server:
-        openai.OpenAI(base_url=server.url, api_key="key", max_retries=0).chat.completions.create(**request)
+        opened(openai.OpenAI(base_url=server.url, api_key="key", max_retries=0)).chat.completions.create(**request)
         assert server.refused == []
     assert [change.why for change in request.report][-1:] == ["the assistant must speak after results"]
     assert "did not answer" not in dialog.request("openai-chat", "gpt-4.1", then=then).data.decode()

@@ -86,7 +86,7 @@ def paired(
         profile: The provider's rules.
         names: The names of tools.
         notes: The changes so far.
-        taken: The ids so far; those of the exchange are added. No two calls of a request share one, which every provider accepts.
+        taken: The ids so far; those of the exchange are added. No two calls of a turn share one, nor of a request where the API says so.
     """
     pairing = _CallPairs(profile, names, notes, taken)
     for speech, replies in _rounds(script):

@@ -11,6 +11,7 @@ import anthropic
 import pytest
 
 from palaver.testing import strict
+from tests.clients import opened
 
 Json = dict[str, Any]
 
@@ -31,7 +32,7 @@ class Talk:
         self.server, self.model = server, model
         self.fields: dict[str, object] = {"system": SYSTEM, "tools": TOOLS} | fields
         self.messages: list[Json] = []
-        self.client = anthropic.Anthropic(base_url=server.url, api_key="key", max_retries=0)
+        self.client = opened(anthropic.Anthropic(base_url=server.url, api_key="key", max_retries=0))
 
     def ask(self, said: object = None, *answer: Json | str, **fields: object) -> Json:
         """Ask, and keep the question and the answer."""

@@ -16,6 +16,7 @@ from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.session import Dialog
 from palaver.session.differences import compare
 from palaver.testing import strict
+from tests.clients import opened
 from tests.wire.scenes import BASH
 
 CLAUDE, GEMINI = "claude-opus-5-5", "gemini-3.6-flash"
@@ -99,7 +100,7 @@ def test_a_cache_has_tools_and_instructions(api: str) -> None:
                     dialog.append(ToolMessage.from_result(ToolResultContent(id=asked.id, name="bash", content="a")))
 
     with cacher, server:
-        client = genai.Client(api_key="key", http_options={"base_url": cacher.url})
+        client = opened(genai.Client(api_key="key", http_options={"base_url": cacher.url}))
         made = client.caches.create(**dialog.request("gemini", GEMINI).explicit_cache())
         assert cacher.served[0].asked.body.keys() == {"model", "systemInstruction", "tools", "ttl"}
         server.answers([call] if api == "google" else [{"type": "thought"}, step], ["Well."])

@@ -18,6 +18,7 @@ from palaver.providers import AnthropicProvider
 from palaver.testing import strict
 from palaver.testing.binding_sides import AnthropicSide, ChatSide, GeminiSide, ResponsesSide
 from tests import laws
+from tests.clients import opened
 
 Json = dict[str, Any]
 Step = tuple[str, int]
@@ -190,7 +191,7 @@ NULLS: Final[list[list[Json | str]]] = [
 @pytest.mark.parametrize("keeper", ["list", "dialog"])
 def test_objects_of_a_client_go_back_as_they_came(claude: strict.StrictServer, keeper: str) -> None:
     """Law 16: nulls and empty lists of an answer are in the next request, whether `fit` or a dialog gets the client's object."""
-    client = anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0)
+    client = opened(anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0))
     claude.answers(*NULLS)
     messages: list[Any] = []
     dialog = Session.create().root
@@ -214,7 +215,7 @@ def test_objects_of_a_client_go_back_as_they_came(claude: strict.StrictServer, k
 
 def test_a_call_that_leaves_takes_the_thinking_with_it(claude: strict.StrictServer) -> None:
     """Words next to results while a tool of the server still works: its call is left out, and the thinking of that turn, which stood after it."""
-    client = anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0)
+    client = opened(anthropic.Anthropic(base_url=claude.url, api_key="key", max_retries=0))
     claude.answers([THOUGHT, SEARCH, THOUGHT, {"type": "tool_use", "name": "bash", "input": {}}], "Well.")
     messages: list[Any] = [{"role": "user", "content": "Go on."}]
     for _ in range(2):

@@ -11,6 +11,7 @@ from google import genai
 from google.genai import errors, types
 
 from palaver.testing import strict
+from tests.clients import opened
 
 Json = dict[str, Any]
 
@@ -80,7 +81,7 @@ def called(server: strict.StrictServer, *answer: Json | str, model: str = MODEL)
 def test_the_vendors_client_goes_on(gemini: strict.StrictServer) -> None:
     """Through the vendor's client, a history of its own answers is accepted, streamed or not; without signatures it is refused."""
     options = types.HttpOptions(base_url=gemini.url)
-    client = genai.Client(api_key="key", http_options=options)
+    client = opened(genai.Client(api_key="key", http_options=options))
     declared = types.Tool(function_declarations=[types.FunctionDeclaration(name="bash", description="Run.")])
     config = types.GenerateContentConfig(tools=[declared], automatic_function_calling={"disable": True})  # type: ignore[arg-type]
     for streamed in (False, True):
@@ -242,7 +243,7 @@ def interact(server: strict.StrictServer, steps: object, text: str = "", **field
 def test_interactions_through_the_vendors_client() -> None:
     """The vendor's client reads whole and streamed interactions."""
     with strict.interactions() as server:
-        client = genai.Client(api_key="key", http_options=types.HttpOptions(base_url=server.url))
+        client = opened(genai.Client(api_key="key", http_options=types.HttpOptions(base_url=server.url)))
         content: list[Json | str] = [
             {"type": "thought", "summary": [{"type": "text", "text": "hm"}]},
             "Some words.",

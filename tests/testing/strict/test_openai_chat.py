@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from palaver.testing import strict
+from tests.clients import opened
 
 Json = dict[str, Any]
 
@@ -26,7 +27,7 @@ QUESTION: Json = {"role": "user", "content": "Go."}
 def talking(name: str) -> Iterator[tuple[strict.StrictServer, openai.OpenAI]]:
     """Return a running server with these rules, and a client of it."""
     with strict.openai_chat(server=name) as server:
-        yield server, openai.OpenAI(base_url=server.url, api_key="key", max_retries=0)
+        yield server, opened(openai.OpenAI(base_url=server.url, api_key="key", max_retries=0))
 
 
 def sent(client: openai.OpenAI, server: strict.StrictServer, messages: list[Json], **fields: object) -> Json:

@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from palaver.testing import strict
+from tests.clients import opened
 
 Json = dict[str, Any]
 
@@ -27,7 +28,7 @@ class Talk:
     def __init__(self, server: strict.StrictServer, model: str = NEWEST, **fields: object) -> None:
         self.server, self.items = server, list[Json]()
         self.fields: dict[str, object] = {"model": model, "tools": [TOOL], "store": False} | fields
-        self.client = openai.OpenAI(base_url=server.url, api_key="key", max_retries=0)
+        self.client = opened(openai.OpenAI(base_url=server.url, api_key="key", max_retries=0))
 
     def ask(self, said: Json | str | list[Json], *answer: Json | str) -> Json:
         """Ask, and keep the question and the answer."""
