@@ -214,7 +214,10 @@ def _turn(draw: st.DrawFn, role: Role, contents: list[Content], seq: int, derive
         for index, content in enumerate(contents)
     )
     name = draw(st.sampled_from(["", "", "ann", "Ann B.", "\ud800"]))
-    return Turn(role=role, blocks=blocks, name=name, model=draw(_MODELS), provider=draw(_PROVIDERS))
+    # a provider's own blocks go back to it: what is never sent is another one's
+    foreign = any(isinstance(content, UnknownContent) for content in contents)
+    provider = "elsewhere" if foreign else draw(_PROVIDERS)
+    return Turn(role=role, blocks=blocks, name=name, model=draw(_MODELS), provider=provider)
 
 
 @st.composite
