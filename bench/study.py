@@ -79,6 +79,8 @@ def _value(score: Score, form: str = ".3f") -> str:
 def _difference(score: Score | None) -> str:
     if score is None or score.value is None:
         return ""
+    if score.low is None or score.high is None:  # of one session
+        return f"{score.value:+.3f}"
     return f"{score.value:+.3f} ({score.low:+.3f}..{score.high:+.3f})"
 
 

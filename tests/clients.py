@@ -1,9 +1,11 @@
-"""Clients of vendors that are closed after the test that opened them."""
+"""Clients and providers that are closed after the test that opened them."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import Any, Final, TypeVar
+
+from palaver.tools.portal import run_sync
 
 Client = TypeVar("Client", bound=Any)
 
@@ -11,6 +13,7 @@ OPENED: Final = ExitStack()
 
 
 def opened(client: Client) -> Client:
-    """Return a client whose connections are closed after the test."""
-    OPENED.callback(client.close)
+    """Return a client or a provider whose connections are closed after the test."""
+    later = getattr(client, "aclose", None)
+    OPENED.callback(*((client.close,) if later is None else (run_sync, later)))
     return client

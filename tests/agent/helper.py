@@ -9,7 +9,7 @@ from palaver.agent import Agent, ProviderInvoker
 from palaver.log import Entry, decode_entry
 from palaver.log.entries import Custom, MessageEntry
 from palaver.prompts import Prompt
-from palaver.providers import Provider, ScriptedProvider
+from palaver.providers import ScriptedProvider
 from palaver.providers.retry import Retry
 from palaver.session import Dialog
 from palaver.wire import Request
@@ -33,15 +33,6 @@ def both(*calls: tuple[str, Mapping[str, Any]], text: str = "") -> dict[str, Any
 
 OVERFLOW = {"error": {"kind": "overflow", "message": "Too long.", "limit": 3_000, "asked": 6_000}}
 """A provider's refusal of a request that is twice as long as its window."""
-
-
-OPENED: list[Provider] = []
-
-
-def closing(provider: Provider) -> Provider:
-    """Return a provider whose connections are closed after the test."""
-    OPENED.append(provider)
-    return provider
 
 
 def talkative(agent: Agent, exchanges: int = 12) -> None:

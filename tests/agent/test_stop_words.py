@@ -15,7 +15,8 @@ from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
 from palaver.testing import strict
 from palaver.tools import tool
-from tests.agent.helper import QUICK, attempts, calling, closing, roles, scripted, talkative
+from tests.agent.helper import QUICK, attempts, calling, roles, scripted, talkative
+from tests.clients import opened
 from tests.wire.talks import CALL, FOUND, SEARCH, STRICT, THOUGHT, accepted
 
 WORDS = {
@@ -69,7 +70,7 @@ def agent_of(server: strict.StrictServer, **options: Any) -> Agent:  # noqa: ANN
     RAN.clear()
     provider = AnthropicProvider(base_url=server.url, api_key="key")
     return Agent(
-        "tester", "Be brief.", STRICT, ProviderInvoker(closing(provider)), **({"tools": [bash]} | options)
+        "tester", "Be brief.", STRICT, ProviderInvoker(opened(provider)), **({"tools": [bash]} | options)
     ).open("main")
 
 
@@ -187,7 +188,7 @@ def test_openai_refuses_in_a_part_of_its_message(stream: bool) -> None:
     """OpenAI has no stop word for it: the refusal is a part of the message. It is discarded as well, the next model is asked, and the error quotes it."""
     refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}
     with strict.openai_responses() as server:
-        provider = closing(OpenAIProvider(base_url=server.url, api_key="key", api="responses"))
+        provider = opened(OpenAIProvider(base_url=server.url, api_key="key", api="responses"))
         agent = Agent(
             "tester",
             "Be brief.",

@@ -14,7 +14,7 @@ from palaver.providers.anthropic.client import AnthropicProvider
 from palaver.providers.openai_chat.client import OpenAIProvider
 from palaver.testing import strict
 from palaver.tools import Function, tool
-from tests.agent.helper import closing
+from tests.clients import opened
 from tests.wire.pictures import png
 from tests.wire.talks import STRICT, THOUGHT, accepted
 
@@ -43,14 +43,14 @@ def of_claude(server: strict.StrictServer, *tools: Function, model: str = STRICT
     """Return an agent of the stand-in of the Messages API."""
     RAN.clear()
     provider = AnthropicProvider(base_url=server.url, api_key="key")
-    return Agent("tester", "Be brief.", model, ProviderInvoker(closing(provider)), tools=tools, **options).open("main")
+    return Agent("tester", "Be brief.", model, ProviderInvoker(opened(provider)), tools=tools, **options).open("main")
 
 
 def of_gpt(server: strict.StrictServer, *tools: Function, model: str = GPT, **options: Any) -> Agent:  # noqa: ANN401
     """Return an agent of the stand-in of the Responses API."""
     RAN.clear()
     provider = OpenAIProvider(api="responses", base_url=server.url, api_key="key")
-    return Agent("tester", "Be brief.", model, ProviderInvoker(closing(provider)), tools=tools, **options).open("main")
+    return Agent("tester", "Be brief.", model, ProviderInvoker(opened(provider)), tools=tools, **options).open("main")
 
 
 def body(server: strict.StrictServer, number: int = -1) -> Json:

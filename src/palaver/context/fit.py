@@ -158,7 +158,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         tools: The tools' schemas, which count, too.
         pinned: Indexes of messages that must stay.
         speaker: Who said a message, where its role does not show it, such as tool output in a user's message: by index, or a function of index and message.
-        dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list by default.
+        dialect_name: `openai-chat`, `openai-responses`, `anthropic`, `gemini` or `gemini-interactions`; found from the list by default.
         counter: What counts the tokens; the model's own counter by default.
 
     Raises:

@@ -95,18 +95,14 @@ def head_digest(body: Mapping[str, Any], profile: Profile) -> str:
     """Return the digest of what a body says before the conversation, without cache marks and tools that nothing has shown to the model."""
     fields = {name: body[name] for name in profile.api.binding if name in body}
     if deferred(body, profile):
-        fields["tools"] = [tool for tool in fields["tools"] if not tool.get(_DEFERRED)]
+        fields["tools"] = [tool for tool in fields["tools"] if not tool.get(profile.api.blocks.deferred)]
     return digest((canonical_json(without(fields, profile.cache.field)),))
-
-
-_DEFERRED = "defer_loading"
 
 
 def deferred(body: Mapping[str, Any], profile: Profile) -> Mapping[str, bytes]:
     """Return the tools of a body that the model sees only where a block shows them, by name."""
-    if profile.api.blocks.shown is None:
-        return {}
-    return {tool["name"]: canonical_json(tool) for tool in body.get("tools") or () if tool.get(_DEFERRED)}
+    mark = profile.api.blocks.deferred
+    return {tool["name"]: canonical_json(tool) for tool in body.get("tools") or () if mark and tool.get(mark)}
 
 
 def shown(script: Sequence[Speech], profile: Profile) -> Iterator[str]:

@@ -80,7 +80,7 @@ def without_cached(body: Body, profile: Profile, notes: ChangeNotes) -> Body:
         return body
     for name in cache.moved:
         if name in body:
-            notes.add(None, name, How.CHANGED, f"not sent: what the cache {body[cache.named]} has holds")
+            notes.add(None, name, How.CHANGED, f"not sent: what is in the cache {body[cache.named]} counts")
     return {name: value for name, value in body.items() if name not in cache.moved}
 
 

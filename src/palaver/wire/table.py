@@ -236,7 +236,8 @@ class OwnBlocks:
         window: Whether a compaction that is an answer of its own stands after messages that go with it.
         carried: Fields of texts and calls that go back with them.
         resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
-        shown: Returns the names of the deferred tools that a block shows to the model: until then nothing is bound to them. None where the API does not say so.
+        deferred: The field of a tool that the model sees only once a block shows it: until then nothing is bound to it. Empty where the API does not say so.
+        shown: Returns the names of such tools that a block shows; None where none does.
     """
 
     known: frozenset[str] = frozenset()
@@ -253,6 +254,7 @@ class OwnBlocks:
     window: bool = False
     carried: frozenset[str] = frozenset()
     resumes: str = ""
+    deferred: str = ""
     shown: Callable[[Mapping[str, Any]], Iterator[str]] | None = None
 
 

@@ -164,7 +164,7 @@ def _differ(before: _Stage, after: _Stage, what: str, profile: Profile) -> bool:
 
 def _read_first(tools: Sequence[ToolSpec], profile: Profile) -> Mapping[str, object]:
     """Return what the model reads of tools before the conversation: of those that it searches only that there are any."""
-    later = bool(profile.tools.search) and profile.api.blocks.shown is not None
+    later = bool(profile.tools.search and profile.api.blocks.deferred)
     return {
         "" if later and tool.deferred else tool.name: True if later and tool.deferred else _said(tool) for tool in tools
     }

@@ -66,5 +66,6 @@ BLOCKS = OwnBlocks(
     results=re.compile(r"\w+_tool_result"),
     compaction="content",
     carried=frozenset({"caller", "toolset_name", "citations"}),
+    deferred="defer_loading",
     shown=references,  # «adding an unreferenced deferred tool» keeps thinking valid: build-with-claude/preserved-thinking
 )

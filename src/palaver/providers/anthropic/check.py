@@ -238,9 +238,8 @@ def _filled(subject: Subject) -> Iterator[Violation]:
     for message in body["messages"]:
         if isinstance(message["content"].value, list | tuple) and not len(message["content"]):
             yield message["content"].breaks(Breach.MESSAGE_EMPTY, "the message has no content")
-    for block in _everywhere(
-        body, "compaction"
-    ):  # null is one that failed; «Empty string content is not allowed»: BetaCompactionBlockParam
+    # null is a compaction that failed; «Empty string content is not allowed»: BetaCompactionBlockParam
+    for block in _everywhere(body, "compaction"):
         if block["content"].value == "":
             yield block["content"].breaks(Breach.MESSAGE_EMPTY, "a compaction must say something")
     texts = [body["system"], *(block["text"] for block in body["system"])]

@@ -66,10 +66,8 @@ def head(outline: Outline) -> Body:
         out["stream"] = True
     out |= outline.provided.fields
     if token := (call.fallback or {}).get("fallback_credit_token"):
-        out["fallback_credit_token"] = {
-            "token": token,
-            "mode": "best_effort",
-        }  # a strict one refuses what is not the same body
+        # a `strict` one refuses a body that is not the same
+        out["fallback_credit_token"] = {"token": token, "mode": "best_effort"}
     body = with_parameters(out | _container(outline) | _sampling(outline), call)
     return _accepted(_summary(body, outline) if call.compact else _compacted(body, outline.compact_at), outline)
 
