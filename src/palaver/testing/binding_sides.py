@@ -90,8 +90,8 @@ class AnthropicSide:
         return body | {"messages": messages}
 
     def concerns(self, dropped: Json, at: int) -> bool:
-        """Return whether a report of the server is about that message."""
-        return str(dropped.get("path", "")).startswith(f"messages.{at}.")
+        """Return whether a report of the server is about that message, or about thinking that it takes no longer because of it."""
+        return str(dropped.get("path", "")).startswith(f"messages.{at}.") or "prefix" in str(dropped.get("reason"))
 
 
 class ResponsesSide:

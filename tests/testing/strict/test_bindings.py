@@ -11,7 +11,7 @@ import openai
 import pytest
 from google import genai
 from google.genai import errors, types
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from palaver.context import POLICIES
 from palaver.testing.binding_laws import BindingStep, HistorySide, Play, binding_steps
@@ -45,6 +45,13 @@ HISTORIES = settings(
 pytestmark = pytest.mark.filterwarnings(f"ignore::{UnknownModelWarning.__module__}.{UnknownModelWarning.__qualname__}")
 
 
+_EXCHANGED: Final = [
+    BindingStep(kind, number, answers=("say",), size=5)
+    for kind, number in (("turn", 0), ("policy", 2), ("model", 3), ("turn", 0), ("model", 0), ("turn", 0))
+]
+"""Three answers of which the first and the last go back only without each other: the middle one had other words before it. The newest is kept."""
+
+
 @pytest.mark.parametrize("name", SIDES)
 def test_histories_are_accepted(name: str) -> None:
     """Laws 15 and 16: over any history the stand-in refuses nothing and drops nothing, and nothing more could be kept."""
@@ -52,6 +59,7 @@ def test_histories_are_accepted(name: str) -> None:
 
     @HISTORIES
     @given(steps=binding_steps())
+    @example(steps=_EXCHANGED)
     def law(steps: list[BindingStep]) -> None:
         nonlocal requests
         play = Play(SIDES[name](), policies=tuple(POLICIES))
