@@ -8,15 +8,17 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from itertools import chain
+from typing import Final, NamedTuple
 
 from palaver.providers.anthropic.blocks import CALLS, RESULTS
 from palaver.providers.anthropic.write import FORCED
 from palaver.wire import rules
 from palaver.wire.place import ANY, OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one, show
 from palaver.wire.rules import Attachment, Round, Subject
+from palaver.wire.table import Profile
 
 _CACHE = (None, {"type": one("ephemeral"), "ttl?": one("5m", "1h")})
 _MARKED: dict[str, Shape] = {"cache_control?": _CACHE}  # which kinds may have a mark is a rule of its own
@@ -148,21 +150,58 @@ _LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _blocks(message: Spot, *kinds: str) -> Iterator[Spot]:
-    """Return a message's blocks of these kinds, or all; content that is a string has none."""
-    for block in message["content"]:
-        if not kinds or block["type"].text in kinds:
-            yield block
+class _Block(NamedTuple):
+    """A block: its place, its kind, and what a result has inside."""
+
+    at: Spot
+    kind: str
+    inside: tuple[_Block, ...]
 
 
-def _everywhere(body: Spot, *kinds: str) -> Iterator[Spot]:
-    """Return the blocks of these kinds in all messages, those inside tool results after the result."""
-    for message in body["messages"]:
-        for block in message["content"]:
-            if not kinds or block["type"].text in kinds:
+class _Message(NamedTuple):
+    """A message: its place, who speaks, and its blocks; content that is a string has none."""
+
+    at: Spot
+    role: str
+    blocks: tuple[_Block, ...]
+
+    def of(self, *kinds: str) -> Iterator[Spot]:
+        """Return the blocks of these kinds."""
+        return (block.at for block in self.blocks if block.kind in kinds)
+
+
+_NOTHING = _Message(Spot(None), "", ())
+
+
+class _Read(NamedTuple):
+    """A request under examination, its messages read once for all checks."""
+
+    body: Spot
+    profile: Profile
+    as_history: bool
+    messages: tuple[_Message, ...]
+
+    def everywhere(self, *kinds: str) -> Iterator[Spot]:
+        """Return the blocks of these kinds in all messages, those inside tool results after the result."""
+        return (block.at for block in self.blocks() if block.kind in kinds)
+
+    def blocks(self) -> Iterator[_Block]:
+        """Return the blocks of all messages, those inside tool results after the result."""
+        for message in self.messages:
+            for block in message.blocks:
                 yield block
-            if block["type"].text == "tool_result":
-                yield from _blocks(block, *kinds)
+                yield from block.inside
+
+
+def _messages(body: Spot) -> Iterator[_Message]:
+    for message in body["messages"]:
+        blocks = ((block, block["type"].text) for block in message["content"])
+        read = tuple(_Block(block, kind, _inside(block) if kind == "tool_result" else ()) for block, kind in blocks)
+        yield _Message(message, message["role"].text, read)
+
+
+def _inside(result: Spot) -> tuple[_Block, ...]:
+    return tuple(_Block(block, block["type"].text, ()) for block in result["content"])
 
 
 def _thinks(body: Spot) -> bool:
@@ -172,79 +211,69 @@ def _thinks(body: Spot) -> bool:
 # --- turns -------------------------------------------------------------------------------------------------------------
 
 
-def _order(subject: Subject) -> Iterator[Violation]:
+def _order(subject: _Read) -> Iterator[Violation]:
     """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
-    messages = list(subject.body["messages"])
-    spoken = [each for each in messages if each["role"].text != "system"]
-    opening = next(iter(_blocks(spoken[0])), Spot(None)) if spoken else Spot(None)
+    messages = subject.messages
+    spoken = [each for each in messages if each.role != "system"]
+    opening = next((block.kind for message in spoken[:1] for block in message.blocks), "")
     # What the provider made of the conversation before comes first (build-with-claude/compaction-on-demand).
-    first = "" if opening["type"].text == "compaction" else subject.profile.turns.first
-    yield from rules.ordered(spoken, replace(subject.profile.turns, first=first))
-    for before, message, after in zip([Spot(None), *messages], messages, [*messages[1:], Spot(None)], strict=False):
-        if message["role"].text != "system":
+    first = "" if opening == "compaction" else subject.profile.turns.first
+    yield from rules.ordered([each.at for each in spoken], replace(subject.profile.turns, first=first))
+    for before, message, after in zip([_NOTHING, *messages], messages, [*messages[1:], _NOTHING], strict=False):
+        if message.role != "system":
             continue
-        blocks = list(_blocks(before))
-        served = before["role"].text == "assistant" and blocks and blocks[-1]["type"].text.endswith("_tool_result")
+        served = before.role == "assistant" and before.blocks and before.blocks[-1].kind.endswith("_tool_result")
         why = ""
         if not subject.profile.turns.system_inside:
             why = "this model takes instructions in the field system only"
-        elif before["role"].text != "user" and not served:
+        elif before.role != "user" and not served:
             why = "a system message must follow a user message"
-        elif after and after["role"].text != "assistant":
+        elif after.at and after.role != "assistant":
             why = "a system message must be the last or come before the assistant"
         if why:
-            yield message["role"].breaks(Breach.SYSTEM_PLACE, why)
+            yield message.at["role"].breaks(Breach.SYSTEM_PLACE, why)
 
 
-def _ending(subject: Subject) -> Iterator[Violation]:
+def _ending(subject: _Read) -> Iterator[Violation]:
     """Check a request that ends on the assistant's words: whether it may, and how they may end."""
-    last = subject.body["messages"][-1]
-    if (
-        subject.as_history
-        or "compaction" in subject.body
-        or last["role"].text != "assistant"
-        or any(_blocks(last, "tool_use"))
-    ):
+    last = subject.messages[-1] if subject.messages else _NOTHING
+    if subject.as_history or "compaction" in subject.body or last.role != "assistant" or any(last.of("tool_use")):
         return
-    ends = [block["type"].text for block in _blocks(last)][-1:]
-    if (
-        ends and ends[0] in GOES_ON
-    ):  # a turn that the provider paused, or that it compacted: it goes on when it is sent back
+    ends = last.blocks[-1].kind if last.blocks else ""
+    if ends in GOES_ON:  # a turn that the provider paused, or that it compacted: it goes on when it is sent back
         return
     if not subject.profile.turns.assistant_last:
         message = "a request may not end on the assistant's words: this model does not support prefill"
-        yield last["role"].breaks(Breach.ROLE_LAST, message)
+        yield last.at["role"].breaks(Breach.ROLE_LAST, message)
         return
-    blocks = list(_blocks(last))
-    if blocks and blocks[-1]["type"].text in _THOUGHTS:
+    if ends in _THOUGHTS:
         # «The final block in an assistant message cannot be `thinking`»: router-for-me/CLIProxyAPI#5321
-        yield blocks[-1]["type"].breaks(Breach.THINKING_LAST, "the final message may not end in thinking")
+        yield last.blocks[-1].at["type"].breaks(Breach.THINKING_LAST, "the final message may not end in thinking")
     if not _thinks(subject.body):
-        for block in _blocks(last, *_THOUGHTS):  # tailcallhq/forgecode#1853
+        for block in last.of(*_THOUGHTS):  # tailcallhq/forgecode#1853
             yield block["type"].breaks(Breach.THINKING_OFF, "thinking is off: the final message may not hold any")
-    text = blocks[-1]["text"] if blocks else last["content"]
+    text = last.blocks[-1].at["text"] if last.blocks else last.at["content"]
     if text.text.strip() and text.text != text.text.rstrip():
         # «final assistant content cannot end with trailing whitespace»
         yield text.breaks(Breach.TEXT_TRAILING, "the assistant's last words may not end in white space")
 
 
-def _filled(subject: Subject) -> Iterator[Violation]:
+def _filled(subject: _Read) -> Iterator[Violation]:
     """Check that every message has content and every text says something.
 
     «All messages must have non-empty content except for the optional final assistant message» (ding113/claude-code-hub#432). An empty final
     message asks for nothing that leaving it out would not, and is none in a history: it is refused too.
     """
-    body = subject.body
-    for message in body["messages"]:
-        if isinstance(message["content"].value, list | tuple) and not len(message["content"]):
-            yield message["content"].breaks(Breach.MESSAGE_EMPTY, "the message has no content")
+    body, contents = subject.body, [message.at["content"] for message in subject.messages]
+    for content in contents:
+        if isinstance(content.value, list | tuple) and not len(content):
+            yield content.breaks(Breach.MESSAGE_EMPTY, "the message has no content")
     # null is a compaction that failed; «Empty string content is not allowed»: BetaCompactionBlockParam
-    for block in _everywhere(body, "compaction"):
+    for block in subject.everywhere("compaction"):
         if block["content"].value == "":
             yield block["content"].breaks(Breach.MESSAGE_EMPTY, "a compaction must say something")
-    texts = [body["system"], *(block["text"] for block in body["system"])]
-    texts += [message["content"] for message in body["messages"]]
-    texts += [block["text"] for block in _everywhere(body, "text")]  # the string that a tool returned may be empty
+    texts = [body["system"], *(block["text"] for block in body["system"]), *contents]
+    texts += [block["text"] for block in subject.everywhere("text")]  # the string that a tool returned may be empty
     texts += body["stop_sequences"]  # «each stop sequence must contain non-whitespace»: BerriAI/litellm#3286
     yield from rules.worded(texts, subject.profile.turns)
 
@@ -252,41 +281,42 @@ def _filled(subject: Subject) -> Iterator[Violation]:
 # --- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _rounds(body: Spot) -> Iterator[Round]:
+def _rounds(messages: Sequence[_Message]) -> Iterator[Round]:
     """Return each assistant's calls with the results at the beginning of the message that follows.
 
     «Messages following tool_use blocks must begin with a matching number of tool_result blocks»: apify/tester-mcp-client#12.
     """
     made: tuple[Spot, ...] = ()
-    for message in [*body["messages"], Spot(None)]:
-        blocks = list(_blocks(message)) if message["role"].text == "user" else []
-        leading = next((n for n, block in enumerate(blocks) if block["type"].text != "tool_result"), len(blocks))
-        yield Round(made, tuple(block["tool_use_id"] for block in blocks[:leading]))
-        strays = tuple(block["tool_use_id"] for block in blocks[leading:] if block["type"].text == "tool_result")
-        yield Round((), strays)
-        made = tuple(block["id"] for block in _blocks(message, "tool_use"))
+    for message in (*messages, _NOTHING):
+        blocks = message.blocks if message.role == "user" else ()
+        leading = next((n for n, block in enumerate(blocks) if block.kind != "tool_result"), len(blocks))
+        if made or leading:
+            yield Round(made, tuple(block.at["tool_use_id"] for block in blocks[:leading]))
+        strays = tuple(block.at["tool_use_id"] for block in blocks[leading:] if block.kind == "tool_result")
+        if strays:
+            yield Round((), strays)
+        made = tuple(block["id"] for block in message.of("tool_use"))
 
 
-def _pairing(subject: Subject) -> Iterator[Violation]:
-    rounds = list(_rounds(subject.body))
+def _pairing(subject: _Read) -> Iterator[Violation]:
+    rounds = list(_rounds(subject.messages))
     yield from rules.identified(rounds, subject.profile.calls)
     yield from rules.paired(rounds)
 
 
-def _served(subject: Subject) -> Iterator[Violation]:
+def _served(subject: _Read) -> Iterator[Violation]:
     """Check that each call of the provider's own tools has its result after it, but for a turn that still goes on.
 
     «`web_search` tool use with id `srvtoolu_…` was found without a corresponding `web_search_tool_result` block»: build-with-claude/
     handling-stop-reasons. A paused turn ends on such a call, and a mixed one goes on with the results of the caller's tools alone.
     """
     asked: dict[str, Spot] = {}
-    for message in subject.body["messages"]:
-        blocks, said = list(_blocks(message)), message["role"].text == "assistant"
-        if not said and not (blocks and all(block["type"].text == "tool_result" for block in blocks)):
+    for message in subject.messages:
+        blocks, said = message.blocks, message.role == "assistant"
+        if not said and not (blocks and all(block.kind == "tool_result" for block in blocks)):
             yield from (_unserved(call) for call in asked.values())
             asked.clear()
-        for block in blocks if said else ():
-            kind = block["type"].text
+        for block, kind, _ in blocks if said else ():
             if kind in CALLS:
                 asked[block["id"].text] = block
             elif kind.endswith("_tool_result") and asked.pop(block["tool_use_id"].text, None) is None:
@@ -297,69 +327,63 @@ def _unserved(call: Spot) -> Violation:
     return call.breaks(Breach.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
 
 
-def _fallbacks(subject: Subject) -> Iterator[Violation]:
+def _fallbacks(subject: _Read) -> Iterator[Violation]:
     """Check that nothing stays of what a model before the last fallback of an answer thought and called (build-with-claude/refusals-and-fallback)."""
-    for message in subject.body["messages"]:
-        blocks = list(_blocks(message))
-        last = max((at for at, block in enumerate(blocks) if block["type"].text == "fallback"), default=0)
-        answered = {block["tool_use_id"].text for block in blocks[:last]}
-        for block in blocks[:last]:
-            kind = block["type"].text
+    for message in subject.messages:
+        last = max((at for at, block in enumerate(message.blocks) if block.kind == "fallback"), default=0)
+        before = message.blocks[:last]
+        answered = {block.at["tool_use_id"].text for block in before}
+        for block, kind, _ in before:
             if kind in {*_THOUGHTS, "tool_use"} or (kind in CALLS and block["id"].text not in answered):
                 yield block.breaks(Breach.BLOCK_PLACE, f"{kind} before a fallback may not go back")
 
 
-def _results(subject: Subject) -> Iterator[Violation]:
+def _results(subject: _Read) -> Iterator[Violation]:
     """Check that the result of a failed call has text, and nothing else."""
-    for result in _everywhere(subject.body, "tool_result"):
-        if result["is_error"].value is not True:
+    for result, kind, inside in subject.blocks():
+        if kind != "tool_result" or result["is_error"].value is not True:
             continue
         if not result["content"].text and not len(result["content"]):
             # «content cannot be empty if `is_error` is true»: jlevy/markform#153
             yield result["content"].breaks(Breach.MESSAGE_EMPTY, "the result of a failed call must say something")
-        for block in _blocks(result):
-            if block["type"].text not in ("", "text"):
+        for block in inside:
+            if block.kind not in ("", "text"):
                 # «all content must be type 'text' if 'is_error' is true»: vellum-ai/vellum-assistant#18387
-                yield block["type"].breaks(Breach.BLOCK_PLACE, "the result of a failed call holds text only")
+                yield block.at["type"].breaks(Breach.BLOCK_PLACE, "the result of a failed call holds text only")
 
 
 # --- thinking ----------------------------------------------------------------------------------------------------------
 
 
-def _thinking(subject: Subject) -> Iterator[Violation]:
+def _thinking(subject: _Read) -> Iterator[Violation]:
     """Check that thinking is signed: nothing else of it shows."""
-    for message in subject.body["messages"]:
-        for block in message["content"] if message["role"].text == "assistant" else ():
-            kind = block["type"].text
+    for message in subject.messages:
+        for block, kind, _ in message.blocks if message.role == "assistant" else ():
             if kind in _THOUGHTS:
                 signature = block["signature" if kind == "thinking" else "data"]
                 if not signature.text:
                     yield signature.breaks(Breach.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
 
 
-def _thinking_first(subject: Subject) -> Iterator[Violation]:
+def _thinking_first(subject: _Read) -> Iterator[Violation]:
     """Check that the turn in which tools are used begins with thinking, where it was asked for with a budget.
 
     «When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and
     `tool_result` blocks)»: anomalyco/opencode#3077. Adaptive thinking does not ask for it.
     """
-    messages = list(subject.body["messages"])
+    messages = subject.messages
     enabled = subject.body["thinking"]["type"].text == "enabled"
-    if not enabled or not messages or not any(_blocks(messages[-1], "tool_result")):
+    if not enabled or not messages or not any(messages[-1].of("tool_result")):
         return
-    said = [
-        n
-        for n, message in enumerate(messages)
-        if message["role"].text == "user" and not any(_blocks(message, "tool_result"))
-    ]
+    said = [n for n, message in enumerate(messages) if message.role == "user" and not any(message.of("tool_result"))]
     turn = messages[max(said, default=-1) + 1 :]
-    opening = next((message for message in turn if message["role"].text == "assistant"), None)
-    if opening and opening["content"][0]["type"].text not in _THOUGHTS:
+    opening = next((message for message in turn if message.role == "assistant"), None)
+    if opening and next((block.kind for block in opening.blocks), "") not in _THOUGHTS:
         why = "thinking is on: the turn must begin with a thinking block"
-        yield opening["content"].breaks(Breach.THINKING_FIRST, why)
+        yield opening.at["content"].breaks(Breach.THINKING_FIRST, why)
 
 
-def _thinking_config(subject: Subject) -> Iterator[Violation]:
+def _thinking_config(subject: _Read) -> Iterator[Violation]:
     """Check what may be asked for together with thinking (extended-thinking, «feature compatibility»)."""
     body, config, known = subject.body, subject.body["thinking"], subject.profile.reasoning
     kind, effort = config["type"], body["output_config"]["effort"]
@@ -381,7 +405,7 @@ def _thinking_config(subject: Subject) -> Iterator[Violation]:
         yield from _forced(subject)
 
 
-def _forced(subject: Subject) -> Iterator[Violation]:
+def _forced(subject: _Read) -> Iterator[Violation]:
     """Check a choice that forces a call: not where the model thinks with a budget, and not with models that choose by themselves.
 
     «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507. «tool_choice: type "tool" and "any" are not supported
@@ -396,7 +420,7 @@ def _forced(subject: Subject) -> Iterator[Violation]:
         yield choice.breaks(Breach.PARAMETER_REFUSED, why)
 
 
-def _sampling(subject: Subject) -> Iterator[Violation]:
+def _sampling(subject: _Read) -> Iterator[Violation]:
     """Check sampling parameters: newer models accept none, and thinking accepts hardly any."""
     body = subject.body
     yield from rules.unsampled(body, ("temperature", "top_k", "top_p"), subject.profile)
@@ -414,8 +438,8 @@ def _sampling(subject: Subject) -> Iterator[Violation]:
 # --- media, tools, answers, cache ----------------------------------------------------------------------------------------
 
 
-def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
-    for block in _everywhere(subject.body, "image", "document"):
+def _attachments(subject: _Read) -> Iterator[Violation | Attachment]:
+    for block in subject.everywhere("image", "document"):
         kind, source = "image" if block["type"].text == "image" else "document", block["source"]
         if source["type"].text == "base64":
             yield rules.inline(kind, source["data"], source["media_type"].text)  # type: ignore[arg-type] # one of two
@@ -423,17 +447,17 @@ def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
             yield from rules.linked(kind, source["url"], subject.profile.media, data_urls=False)  # type: ignore[arg-type] # the same
 
 
-def _payloads(subject: Subject) -> Iterator[Violation]:
+def _payloads(subject: _Read) -> Iterator[Violation]:
     yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
-def _toolset(subject: Subject) -> Iterator[Violation]:
+def _toolset(subject: _Read) -> Iterator[Violation]:
     """Check definitions, calls in the history and the choice between tools."""
     body, limits = subject.body, subject.profile.tools
     names = [tool["name"] for tool in body["tools"]]
     yield from rules.defined(names, limits)
-    yield from rules.called((block["name"] for block in _everywhere(body, "tool_use")), limits)
-    added = [block["tool"]["definition"] for block in _everywhere(body, "tool_addition")]
+    yield from rules.called((block["name"] for block in subject.everywhere("tool_use")), limits)
+    added = [block["tool"]["definition"] for block in subject.everywhere("tool_addition")]
     yield from rules.called((tool["name"] for tool in added), limits)
     for tool in (*body["tools"], *added):
         if tool and tool["type"].text in ("", "custom"):
@@ -441,35 +465,35 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
     yield from rules.chosen([body["tool_choice"]["name"]], [*names, *(tool["name"] for tool in added)])
     if body["tool_choice"] and not names:
         yield body["tool_choice"].breaks(Breach.TOOL_CHOICE, "there are no tools to choose from")
-    if limits.needed and not names and (used := next(_everywhere(body, "tool_use", "tool_result"), None)):
+    if limits.needed and not names and (used := next(subject.everywhere("tool_use", "tool_result"), None)):
         yield used.breaks(Breach.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
 
 
-def _format(subject: Subject) -> Iterator[Violation]:
+def _format(subject: _Read) -> Iterator[Violation]:
     """Check the structure of the answer, and fields that conflict with it."""
-    body, wanted = subject.body, subject.body["output_config"]["format"]
+    wanted = subject.body["output_config"]["format"]
     if not wanted:
         return
     if not subject.profile.answers.native:
         yield wanted.breaks(Breach.PARAMETER_REFUSED, "this model takes no schema for its answers")
     yield from rules.held(wanted["schema"], "anthropic")
     # «Incompatible with: citations (returns 400 error), message prefilling»: build-with-claude/structured-outputs
-    cited = [block for block in _everywhere(body, "document") if block["citations"]["enabled"].value is True]
+    cited = [block for block in subject.everywhere("document") if block["citations"]["enabled"].value is True]
     if cited:
         yield cited[0]["citations"].breaks(Breach.PARAMETER_CONFLICT, "an answer with a schema cites nothing")
     goes_on = not subject.as_history and subject.profile.turns.assistant_last
-    if goes_on and body["messages"][-1]["role"].text == "assistant":
+    if goes_on and subject.messages and subject.messages[-1].role == "assistant":
         yield wanted.breaks(
             Breach.PARAMETER_CONFLICT, "an answer with a schema cannot go on from the assistant's words"
         )
 
 
-def _cache_marks(subject: Subject) -> Iterator[Violation]:
+def _cache_marks(subject: _Read) -> Iterator[Violation]:
     """Check cache marks in the order in which the provider reads them: how many, on what, and the longer-lived before the shorter."""
     body, limits = subject.body, subject.profile.cache
     marks = [("tool", tool["cache_control"]) for tool in body["tools"]]
     marks += [("system", block["cache_control"]) for block in body["system"]]
-    marks += [(block["type"].text, block["cache_control"]) for block in _everywhere(body)]
+    marks += [(kind, block["cache_control"]) for block, kind, _ in subject.blocks()]
     marks.append(("text", body["cache_control"]))  # the mark that finds the last block that can have it
     marks = [(kind, mark) for kind, mark in marks if mark]
     if len(marks) > limits.marks:
@@ -483,7 +507,16 @@ def _cache_marks(subject: Subject) -> Iterator[Violation]:
         short = short or mark["ttl"].text != "1h"
 
 
-CHECKS: Final = (
+_CHECKS: Final = (
     _order, _ending, _filled, _pairing, _served, _fallbacks, _results, _thinking, _thinking_first, _thinking_config, _sampling, _payloads, _toolset,
     _format, _cache_marks,
 )  # fmt: skip
+
+
+def _checked(subject: Subject) -> Iterator[Violation]:
+    """Check a request against every rule."""
+    read = _Read(subject.body, subject.profile, subject.as_history, tuple(_messages(subject.body)))
+    return chain.from_iterable(check(read) for check in _CHECKS)
+
+
+CHECKS: Final = (_checked,)
