@@ -113,19 +113,19 @@ def find_cut(layout: Layout, stage: Stage, *, stop: int | None = None) -> Layout
         cuts = range(search.under(layout.target, last), last)
         cut = cuts.start + bisect_left(cuts, -layout.target, key=lambda at: -search.size(at))
         return search.at(cut) if search.size(cut) <= layout.limit else None
-    positions, step = layout.positions, max(1, layout.limit - layout.target)
+    position, step = layout.position, max(1, layout.limit - layout.target)
     while first <= newest:  # of the cuts that may be allowed, the one at the roundest mark is measured
-        cut = roundest(positions, first, newest, step)
+        cut = roundest(position, first, newest, step)
         if search.size(cut) > layout.limit:
             first = cut + 1
         elif search.size(cut) <= layout.target:
             newest = cut - 1
-        elif newest == last or positions[cut - 1] // step < positions[cut] // step:
+        elif newest == last or position(cut - 1) // step < position(cut) // step:
             return search.at(cut)
         else:  # no long mark is in the stretch
             others = range(cut + 1, newest + 1)
             beyond = cut + 1 + bisect_left(others, -layout.target, key=lambda other: -search.size(other))
-            return search.at(roundest(positions, cut, beyond, step))
+            return search.at(roundest(position, cut, beyond, step))
     return search.at(first) if first <= last else None
 
 
@@ -175,17 +175,18 @@ _COARSEST = 40
 """Powers of two above one step."""
 
 
-def roundest(positions: list[int], first: int, last: int, step: int) -> int:
+def roundest(position: Callable[[int], int], first: int, last: int, step: int) -> int:
     """Return the boundary of `first` to `last` that reaches the roundest position.
 
     Args:
-        positions: The size before each boundary, ascending.
+        position: Returns the size before a boundary, which ascends.
         first: The first boundary, at least 1.
         last: The last boundary.
         step: The size of one step: the roundest positions are its multiples by large powers of two.
     """
-    low, high = positions[first - 1] << _FINEST, positions[last] << _FINEST
+    low, high = position(first - 1) << _FINEST, position(last) << _FINEST
     unit = step << (_FINEST + _COARSEST)
     while unit > 1 and high // unit == low // unit:
         unit //= 2
-    return min(max(bisect_left(positions, -(-(high // unit * unit) >> _FINEST), first, last), first), last)
+    reached = -(-(high // unit * unit) >> _FINEST)
+    return bisect_left(range(last), reached, first, key=position)

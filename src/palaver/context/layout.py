@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -97,26 +96,17 @@ class Facts:
         return self._protected[limit]
 
     @cached_property
-    def positions(self) -> list[int]:
-        """The size before each boundary of the view, without derived texts, estimated from recorded bytes; one more than there are exchanges.
-
-        Never measured: where a growing log passed from one to the other, a cut would move back.
-        """
-        rate = self.meter.recorded_per_unit
-        return [int(size / rate) for size in self.view.columns.sizes]
-
-    @cached_property
     def past(self) -> int:
         """How many exchanges that earlier compactions left out are read: the newest `_PAST`."""
         return len(self._folded)
 
     @cached_property
-    def _folded(self) -> Sequence[Exchange]:
+    def _folded(self) -> tuple[Exchange, ...]:
         """The newest of what left the view before, read once for each compaction."""
         if not self._left or not self.view.exchanges:
             return ()
         key = ("omitted", tuple(omission.span for omission in self._left))
-        made: Callable[[], Sequence[Exchange]] = lambda: tuple(islice(omitted(self.view), _PAST))[::-1]  # noqa: E731
+        made: Callable[[], tuple[Exchange, ...]] = lambda: tuple(islice(omitted(self.view), _PAST))[::-1]  # noqa: E731
         return self.meter.remember(self.view.exchanges[0], key, made)
 
     @cached_property
@@ -183,7 +173,7 @@ class Facts:
     @cached_property
     def whole(self) -> Sequence[Exchange]:
         """What an earlier compaction left out, and the view's exchanges."""
-        return (*self._folded, *self.view.exchanges)
+        return self._folded + self.view.exchanges
 
     @cached_property
     def columns(self) -> Columns:
@@ -267,19 +257,21 @@ class Layout:
         return self.facts.protected(self.limit)
 
     @property
-    def positions(self) -> list[int]:
-        """The size before each exchange boundary, as cuts are ruled by it."""
-        return self.facts.positions
-
-    @property
     def beginning(self) -> int:
         """How many of the first exchanges are the beginning of the log. A preset that keeps first messages keeps only these."""
         return self.facts.beginning
 
-    def humans(self) -> list[int]:
-        """Return the indexes of the human's messages in the view."""
-        past = self.facts.past
-        return [index - past for index in self.facts.columns.humans[bisect_left(self.facts.columns.humans, past) :]]
+    def position(self, index: int) -> int:
+        """Return the size before an exchange boundary, by which cuts are ruled: without derived texts, estimated from recorded bytes.
+
+        Never measured: where a growing log passed from one to the other, a cut would move back.
+        """
+        return int(self.view.columns.sizes[index] / self.meter.recorded_per_unit)
+
+    @property
+    def humans(self) -> Sequence[int]:
+        """Indexes of the human's messages in the view."""
+        return self.view.columns.humans
 
     def form(self, index: int) -> Form | None:
         """Return the form of an exchange; None where it is shown as recorded."""
@@ -355,8 +347,7 @@ class Layout:
         """Return the index of the human's n-th newest message; 0 where there are fewer."""
         if count <= 0:
             return self.end
-        humans = self.humans()
-        return humans[-count] if count <= len(humans) else 0
+        return self.humans[-count] if count <= len(self.humans) else 0
 
     # --- changes ------------------------------------------------------------------------------------------------------
 

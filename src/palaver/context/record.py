@@ -11,10 +11,9 @@ import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import nlargest
-from itertools import groupby, pairwise
-from operator import itemgetter
-from typing import NamedTuple
+from itertools import chain, groupby, islice, pairwise
+from operator import itemgetter, sub
+from typing import NamedTuple, TypeVar
 
 from palaver.context.layout import Facts, Layout
 from palaver.context.meter import Measure, media_in
@@ -24,6 +23,8 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Run, ToolSpec, joined
 from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent, thaw
 from palaver.view import Exchange, Insert
+
+T = TypeVar("T")
 
 HUMAN_SHARE = 4
 """The human's messages have a quarter of the target: they say what is wanted, and little else may be lost for them."""
@@ -118,10 +119,12 @@ class _LeftOut:
         for indexes in reversed(self.ranges):
             yield from reversed(indexes)
 
-    def among(self, indexes: Sequence[int]) -> Iterator[int]:
-        """Iterate over those of some ascending whole indexes that it contains, newest first."""
-        for span in reversed(self.ranges):
-            yield from reversed(indexes[bisect_left(indexes, span.start) : bisect_left(indexes, span.stop)])
+    def among(self, indexes: Sequence[int], values: Sequence[T]) -> list[T]:
+        """Return the values of those of some ascending whole indexes that it contains."""
+        inside: list[T] = []
+        for span in self.ranges:
+            inside += values[bisect_left(indexes, span.start) : bisect_left(indexes, span.stop)]
+        return inside
 
 
 def _runs(facts: Facts, ranges: Sequence[range]) -> Sequence[Run]:
@@ -181,25 +184,27 @@ def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
     Long ones are shortened before any leaves. The room that remains shows them whole: the first, then the newest.
     """
     facts, room = layout.facts, layout.target // HUMAN_SHARE
-    most = room // _LONGEST_SHARE
-    said = [*(facts.whole[index] for index in gone.among(facts.columns.humans)), *facts.opening]
-    opens = bool(said) and _opens(layout, said[-1]) and _quoted(facts, said[-1], most, _SHORT).size <= room
-    first, quoted = [said.pop()] if opens else [], []
-    for exchange in (*first, *said):
-        line = _quoted(facts, exchange, most, _SHORT)
-        if line.size > room:
+    columns, whole, most = facts.columns, facts.whole, room // _LONGEST_SHARE
+    humans = gone.among(columns.humans, columns.humans)
+    first = [*facts.opening, *(whole[index] for index in humans[:1])][:1]
+    if first and not (_opens(layout, first[0]) and _quoted(facts, first[0], most).short.size <= room):
+        first = []
+    newest_first = chain((whole[index] for index in reversed(humans)), facts.opening)
+    count = len(humans) + len(facts.opening)
+    quoted = []
+    for exchange in chain(first, islice(newest_first, count - len(first))):
+        quote = _quoted(facts, exchange, most)
+        if quote.short.size > room:
             break
-        room -= line.size
-        quoted.append((exchange, line))
+        room -= quote.short.size
+        quoted.append(quote)
     lines = []
-    for exchange, short in quoted:
-        whole = _quoted(facts, exchange, most)
-        line = whole if whole.size - short.size <= room else short
+    for short, long in quoted:
+        line = long if long.size - short.size <= room else short
         room -= line.size - short.size
         lines.append(line.text)
-    others = said[len(quoted) - len(first) :]
-    # of each its first run, a plain tuple: the list is made anew at every cut that is tried
-    older = [exchange.source.runs[0] for exchange in reversed(others) if exchange.source.runs]
+    runs = [*(exchange.source.runs[0] for exchange in facts.opening), *gone.among(columns.humans, columns.said)]
+    older = [*filter(None, runs[len(first) : count + len(first) - len(quoted)])]
     if not lines and not older:
         return []
     listed = [f"(earlier messages of the user: recall {_listed(older)})"] if older else []
@@ -208,7 +213,7 @@ def _said_by_human(layout: Layout, gone: _LeftOut) -> list[str]:
 
 def _opens(layout: Layout, exchange: Exchange) -> bool:
     """Return whether no message of the human that stays in the view is older."""
-    humans, start = layout.humans(), 0
+    humans, start = layout.humans, 0
     for hole in (*(gone for gone, _ in layout.dropped), range(layout.end, layout.end)):
         at = bisect_left(humans, start)
         if at < len(humans) and humans[at] < hole.start:
@@ -217,19 +222,31 @@ def _opens(layout: Layout, exchange: Exchange) -> bool:
     return True
 
 
-def _quoted(facts: Facts, exchange: Exchange, most: int, characters: int = 0) -> _Line:
-    """Return one message of the human as a line of the record, in at most so many tokens; and, if the number is not 0, about so many characters."""
-    made: Callable[[], _Line] = lambda: _quote(exchange, facts.meter, most, characters)  # noqa: E731
-    return facts.meter.remember(exchange, ("human", most, characters), made)
+class _Quote(NamedTuple):
+    """One message of the human as a line of the record: in about `_SHORT` characters, and as long as one may be."""
+
+    short: _Line
+    long: _Line
 
 
-def _quote(exchange: Exchange, meter: Measure, most: int, characters: int) -> _Line:
+def _quoted(facts: Facts, exchange: Exchange, most: int) -> _Quote:
+    """Return one message of the human as lines of at most so many tokens."""
+    made: Callable[[], _Quote] = lambda: _quote(exchange, facts.meter, most)  # noqa: E731
+    return facts.meter.remember(exchange, ("human", most), made)
+
+
+def _quote(exchange: Exchange, meter: Measure, most: int) -> _Quote:
     words = [_words(block.content) for block in exchange.blocks() if block.speaker is Speaker.HUMAN]
     text = "\n".join(filter(None, words))
     keep = len(text) * most // size if (size := meter.text(text)) > most else len(text)
-    short = head_and_tail(exchange.first, text, min(keep, characters or keep))
-    line = f"- {text if keep == len(text) and len(text) <= len(short) else short} ({exchange.first})"
-    return _Line(line, meter.text(line))
+
+    def line(characters: int) -> _Line:
+        short = head_and_tail(exchange.first, text, characters)
+        line = f"- {text if keep == len(text) and len(text) <= len(short) else short} ({exchange.first})"
+        return _Line(line, meter.text(line))
+
+    long = line(keep)
+    return _Quote(line(_SHORT) if keep > _SHORT else long, long)
 
 
 def _words(content: object) -> str:
@@ -241,16 +258,16 @@ def _words(content: object) -> str:
 def _listed(runs: Sequence[tuple[DialogId, int, int]]) -> str:
     """Return the first entries of runs, oldest first, as short as `recall` reads them: after the name of a dialog at most `_SPANS` numbers and spans, split where more lies between two than elsewhere."""
     return "; ".join(
-        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(start for _, start, _ in group)))
+        f"{Handle(dialog, 0)}"[:-1] + ",".join(_numbers(sorted(map(itemgetter(1), group))))
         for dialog, group in groupby(runs, key=itemgetter(0))
     )
 
 
 def _numbers(seqs: Sequence[int]) -> Iterator[str]:
-    gaps = [later - earlier for earlier, later in pairwise(seqs)]
+    gaps = [*map(sub, seqs[1:], seqs)]
     least = 1 if len(seqs) <= _SPANS else min(gaps)  # where all are as wide, splits say nothing
-    widest = nlargest(_SPANS - 1, ((gap, at) for at, gap in enumerate(gaps, start=1) if gap > least))
-    edges = [0, *sorted(at for _, at in widest), len(seqs)]
+    widest = sorted(range(len(gaps)), key=gaps.__getitem__)[1 - _SPANS :]
+    edges = [0, *sorted(at + 1 for at in widest if gaps[at] > least), len(seqs)]
     for start, stop in pairwise(edges):
         yield f"{seqs[start]}" if stop == start + 1 else f"{seqs[start]}-{seqs[stop - 1]}"
 
@@ -364,10 +381,11 @@ def _status(result: object) -> str:
 
 def _carried(layout: Layout, gone: _LeftOut) -> list[str]:
     """Quote the newest summary that leaves: an imported one, one that was passed to `fit`, or one that is too large to stay."""
-    index = next(gone.among(layout.facts.columns.summaries), None)
-    if index is None:
+    columns = layout.facts.columns
+    summaries = gone.among(columns.summaries, columns.summaries)
+    if not summaries:
         return []
-    exchange = layout.facts.whole[index]
+    exchange = layout.facts.whole[summaries[-1]]
     text = "\n".join(filter(None, (_words(block.content) for block in exchange.blocks())))
     room = layout.target // _CARRIED_SHARE
     where = "" if exchange.first is None else f" ({exchange.first})"

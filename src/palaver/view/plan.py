@@ -136,12 +136,13 @@ def apply(view: View, plan: Plan) -> View:
     if not plan:
         return view
     dropped = _dropped(view, plan)
-    shown = list(view.exchanges)
-    for index, changes in _changes(view, plan, dropped).items():
-        shown[index] = _changed(shown[index], changes, plan)
-    kept = [index for index in range(len(shown)) if index not in dropped]
-    exchanges = [shown[index] for index in kept]
-    omissions = _left_out(view, dropped, kept, plan.policy) if dropped else view.omissions
+    changed = {
+        index: _changed(view.exchanges[index], changes, plan)
+        for index, changes in _changes(view, plan, dropped).items()
+    }
+    kept = [index for index, reason in enumerate(dropped) if reason is None]
+    exchanges = [changed.get(index, view.exchanges[index]) for index in kept]
+    omissions = _left_out(view, plan, dropped, kept) if len(kept) < len(dropped) else view.omissions
     removed = (Omission(reason=change.reason, handle=change.target, by=plan.policy) for change in plan.removes)
     for insert in sorted(plan.inserts, key=lambda each: each.before)[::-1]:
         exchanges.insert(bisect_left(kept, insert.before), _inserted(insert))
@@ -153,15 +154,16 @@ def apply(view: View, plan: Plan) -> View:
     )
 
 
-def _dropped(view: View, plan: Plan) -> Mapping[int, Reason]:
-    dropped: dict[int, Reason] = {}
+def _dropped(view: View, plan: Plan) -> Sequence[Reason | None]:
+    """Return why the plan drops each exchange; None for those that stay."""
+    dropped: list[Reason | None] = [None] * len(view.exchanges)
     for drop in plan.drops:
         indexes = drop.indexes
         if not 0 <= indexes.start <= indexes.stop <= len(view.exchanges):
             message = f"The plan of {plan.policy} drops exchanges {indexes.start} to {indexes.stop}; the view has {len(view.exchanges)}."
             raise InvalidInput(message)
-        dropped.update(dict.fromkeys(indexes, drop.reason))
-    forbidden = sorted(index for index in view.protected() if index in dropped)
+        dropped[indexes.start : indexes.stop] = [drop.reason] * len(indexes)
+    forbidden = sorted(index for index in view.protected() if dropped[index] is not None)
     if forbidden:
         message = (
             f"The plan of {plan.policy} drops exchange {forbidden[0]}, which every view must show: "
@@ -171,13 +173,13 @@ def _dropped(view: View, plan: Plan) -> Mapping[int, Reason]:
     return dropped
 
 
-def _changes(view: View, plan: Plan, dropped: Mapping[int, Reason]) -> Mapping[int, dict[Handle, BlockChange]]:
+def _changes(view: View, plan: Plan, dropped: Sequence[Reason | None]) -> Mapping[int, dict[Handle, BlockChange]]:
     """Return the plan's changes by the exchange that shows the block."""
     changes: dict[int, dict[Handle, BlockChange]] = {}
     wanted: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
     for change in wanted:
         index = view.find(change.target)
-        if index is None or index in dropped:
+        if index is None or dropped[index] is not None:
             raise InvalidInput(
                 f"The plan of {plan.policy} changes block {change.target}, which no exchange of the view shows."
             )
@@ -242,7 +244,7 @@ class _Leaving:
         return Omission(reason=self.reason, span=span, by=self.by, messages=self.messages, size=self.size)
 
 
-def _left_out(view: View, dropped: Mapping[int, Reason], kept: Sequence[int], policy: str) -> tuple[Omission, ...]:
+def _left_out(view: View, plan: Plan, dropped: Sequence[Reason | None], kept: Sequence[int]) -> tuple[Omission, ...]:
     """Return the omissions of a view without some exchanges.
 
     Neighbouring entries with one reason make one omission. Entries that views never show do not part neighbours. Entries that the view shows or depends
@@ -262,7 +264,8 @@ def _left_out(view: View, dropped: Mapping[int, Reason], kept: Sequence[int], po
         else:
             others.append(gone)
     parted = {*standing, *((run.dialog, run.start) for run in runs), *((hole.dialog, hole.start) for hole in holes)}
-    leaving, blocks = _leaving(view, dropped, _pieces(view, dropped, kept, parted), policy, standing)
+    pieces = _pieces(view, kept, parted, single=len({drop.reason for drop in plan.drops}) > 1)
+    leaving, blocks = _leaving(view, dropped, pieces, plan.policy, standing)
     joined = _joined([*leaving, *runs], ranks, standing, holes)
     return (*_outside(others, joined, ranks), *(run.omission() for run in joined), *blocks)
 
@@ -274,7 +277,7 @@ def _entries(runs: Iterable[tuple[DialogId, int, int]]) -> Iterator[tuple[Dialog
 
 
 def _leaving(
-    view: View, dropped: Mapping[int, Reason], pieces: Iterable[tuple[int, int]], policy: str, standing: _Entries
+    view: View, dropped: Sequence[Reason | None], pieces: Iterable[tuple[int, int]], policy: str, standing: _Entries
 ) -> tuple[list[_Leaving], list[Omission]]:
     """Return the entries that leave, and the blocks that leave of entries that stay: a message with a result and words is part of two exchanges."""
     columns = view.columns
@@ -282,6 +285,8 @@ def _leaving(
     blocks: list[Omission] = []
     for first, stop in pieces:
         exchange, reason = view.exchanges[first], dropped[first]
+        if reason is None:
+            continue
         own = exchange.source.runs
         if stop - first > 1:
             own = ((own[0][0], own[0][1], view.exchanges[stop - 1].source.runs[-1][2]),)
@@ -298,12 +303,9 @@ def _leaving(
     return runs, blocks
 
 
-def _pieces(
-    view: View, dropped: Mapping[int, Reason], kept: Sequence[int], parted: _Entries
-) -> Iterator[tuple[int, int]]:
+def _pieces(view: View, kept: Sequence[int], parted: _Entries, *, single: bool) -> Iterator[tuple[int, int]]:
     """Iterate over dropped exchanges, as first index and the one after the last: unbroken runs in the order of the log, or single ones."""
     exchanges, breaks = view.exchanges, view.columns.breaks
-    single = len(set(dropped.values())) > 1
     places: dict[DialogId, list[int]] = {}
     for dialog, seq in sorted(parted):
         places.setdefault(dialog, []).append(seq)

@@ -322,6 +322,8 @@ class State:
     def _exchanges(self) -> tuple[Exchange, ...]:
         """Return the exchanges with their marks. An exchange that did not change since the last view is the same object."""
         plain, shown, marks = self.pairing.finish(), self._shown, self.marks
+        if marks.touched:  # a pin is part of the columns, and older views may still use those that were grown
+            self._columns = Columns(self._columns.between)
         for index in range(0 if marks.touched else min(self._settled, len(shown)), len(plain)):
             exchange = plain[index]
             if index == len(shown):

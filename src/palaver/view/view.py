@@ -99,7 +99,9 @@ class Columns:
         sizes: The recorded size before each boundary, in bytes, without derived texts; one more than there are exchanges.
         messages: How many messages there are before each boundary.
         humans: The indexes of the human's messages.
+        said: The first run of each of these; None where it is not in the log.
         summaries: The indexes of summaries.
+        staying: The indexes of pinned and open exchanges, which every view must show.
         parts: Where entries of another part of the log begin: the index, and the part's name (`part_of`).
         breaks: Where the entries leave the order of one dialog; and before and after each exchange that is derived or part of two dialogs.
         between: What the dialog does not share between entries that it shares.
@@ -109,7 +111,9 @@ class Columns:
     sizes: list[int] = field(default_factory=lambda: [0])
     messages: list[int] = field(default_factory=lambda: [0])
     humans: list[int] = field(default_factory=list)
+    said: list[tuple[DialogId, int, int] | None] = field(default_factory=list)
     summaries: list[int] = field(default_factory=list)
+    staying: list[int] = field(default_factory=list)
     parts: list[tuple[int, tuple[object, ...]]] = field(default_factory=list)
     breaks: list[int] = field(default_factory=list)
 
@@ -119,13 +123,9 @@ class Columns:
         known = len(self.sizes) - 1
         end = _end(exchanges[known - 1]) if 0 < known < len(exchanges) else None
         for index, exchange in enumerate(exchanges[known:stop], start=known):
+            self._note(index, exchange)
             self.sizes.append(size := size + (0 if exchange.derived else exchange.size))
             self.messages.append(messages := messages + exchange.messages)
-            if exchange.speaker is Speaker.HUMAN:
-                if exchange.role is Role.USER and not exchange.derived:
-                    self.humans.append(index)
-            elif exchange.speaker is Speaker.SUMMARY and (exchange.derived == "summary" or exchange.source.runs):
-                self.summaries.append(index)
             runs = exchange.source.runs
             if runs and (runs[0][0] != dialog or self.between):
                 dialog = runs[0][0]
@@ -138,14 +138,28 @@ class Columns:
                 self.breaks.append(index)
         return self
 
+    def _note(self, index: int, exchange: Exchange) -> None:
+        runs = exchange.source.runs
+        if exchange.speaker is Speaker.HUMAN:
+            if exchange.role is Role.USER and not exchange.derived:
+                self.humans.append(index)
+                self.said.append(runs[0] if runs else None)
+        elif exchange.speaker is Speaker.SUMMARY and (exchange.derived == "summary" or runs):
+            self.summaries.append(index)
+        if exchange.pinned or exchange.open:
+            self.staying.append(index)
+
     def first(self, count: int) -> Columns:
         """Return the columns of the first exchanges."""
+        humans = bisect_left(self.humans, count)
         return Columns(
             self.between,
             self.sizes[: count + 1],
             self.messages[: count + 1],
-            self.humans[: bisect_left(self.humans, count)],
+            self.humans[:humans],
+            self.said[:humans],
             self.summaries[: bisect_left(self.summaries, count)],
+            self.staying[: bisect_left(self.staying, count)],
             [part for part in self.parts if part[0] < count],
             self.breaks[: bisect_left(self.breaks, count)],
         )
@@ -157,7 +171,7 @@ def _end(exchange: Exchange) -> tuple[DialogId, int, int] | None:
     return runs[-1] if runs and not exchange.derived and runs[0][0] == runs[-1][0] else None
 
 
-_CHUNK = 512
+_CHUNK = 64
 """Exchanges whose entries are noted at once."""
 
 
@@ -275,29 +289,21 @@ class View:
 
     def newest_user(self) -> int | None:
         """Return the index of the user's newest message; None when there is none. Words that a program added do not count."""
-        return self._newest(Role.USER, Speaker.HUMAN)
+        return next(reversed(self.columns.humans), None)
 
     def protected(self) -> frozenset[int]:
         """Return the indexes that every plan must keep: the newest user message, a newer message that waits for an answer, the pinned, the open."""
-        return self._protected
-
-    @cached_property
-    def _protected(self) -> frozenset[int]:
-        keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
-        newest, answered = self._newest(Role.USER), self._newest(Role.ASSISTANT)
-        if newest is not None and (
-            answered is None or answered < newest
-        ):  # a program's message waits for an answer, too
-            keep.add(newest)
-        user = self.newest_user()
-        return frozenset(keep if user is None else {*keep, user})
-
-    def _newest(self, role: Role, speaker: Speaker | None = None) -> int | None:
-        for index in range(len(self.exchanges) - 1, -1, -1):
+        keep = {*self.columns.staying, *self.columns.humans[-1:]}
+        for index in reversed(range(len(self.exchanges))):
             exchange = self.exchanges[index]
-            if exchange.role is role and not exchange.derived and (speaker is None or exchange.speaker is speaker):
-                return index
-        return None
+            if exchange.role is Role.USER and not exchange.derived:
+                keep.add(index)  # a program's message waits for an answer, too
+            if exchange.role in _TALK and not exchange.derived:
+                break
+        return frozenset(keep)
+
+
+_TALK = frozenset({Role.USER, Role.ASSISTANT})
 
 
 def _of_turn(turn: Turn) -> Iterator[tuple[Message, tuple[Block, ...]]]:

@@ -22,7 +22,7 @@ from palaver.tokens.budget import read_words
 
 def _after_task(layout: Layout) -> int:
     """Return the index after the human's first message, if the conversation begins with it; else 0."""
-    return 1 if layout.beginning and layout.humans()[:1] == [0] else 0
+    return 1 if layout.beginning and layout.humans[:1] == [0] else 0
 
 
 # --- Manus, CAT, Letta --------------------------------------------------------------------------------------------------
