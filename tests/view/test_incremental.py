@@ -11,8 +11,11 @@ from palaver.errors import StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import (
     Compaction,
+    Handle,
     Header,
     Omitted,
+    Pin,
+    Place,
     Run,
 )
 from palaver.messages import Message
@@ -157,3 +160,18 @@ def test_law_11_first_view_grows_with_the_headers(shape: str) -> None:
         return done + Number.compared
 
     assert work(1_600) < 10 * work(200)
+
+
+def test_pin_of_an_old_exchange_changes_later_views_alone(long: tuple[Log, Counting, Fold]) -> None:
+    """What a view must show is known from the columns of the views before; those keep their own pins."""
+    log, store, going = long
+    before = going.view(store.last(log.dialog))
+    target = Place.of(Handle(log.dialog, 2))
+    views = [before]
+    for pinned in (True, False):
+        log.put(Pin(target=target, pinned=pinned))
+        views.append(going.view(store.last(log.dialog)))
+        assert views[-1].protected() == seen(log).protected()
+    log.put(Pin(target=target), user("more"))
+    assert going.view(store.last(log.dialog)).protected() == {2, 50}
+    assert [view.protected() for view in views] == [{48}, {2, 48}, {48}]
