@@ -362,8 +362,10 @@ class _Job:
             return offered == tools and then.view.exchanges == cut.exchanges[:index]
 
         kept = set[int]()
+        sizes = list(accumulate(map(meter.exchange, cut.exchanges)))
         for answers in _asked_together(cut, before, meter):
-            kept.update(answers[bisect_left(answers, True, key=same) :])  # noqa: FBT003 - what is looked for
+            likely = bisect_left(answers, room.target, key=sizes.__getitem__)  # a cut goes down to the target
+            kept.update(answers[_first(answers, same, likely) :])
         refused = [index for index, exchange in enumerate(cut.exchanges) if _thinks(exchange) and index not in kept]
         return _without_thinking(composed, refused, meter) if refused else composed
 
@@ -374,6 +376,19 @@ class _Job:
             and self.dialect.name == "openai-chat"
             and not model_info(self.model).family.startswith("openai")
         )
+
+
+def _first(answers: Sequence[int], same: Callable[[int], bool], likely: int) -> int:
+    """Return the place from which on all answers are the same, asking for as few as it takes from the likely place on."""
+    low, high, step = 0, len(answers), 1
+    while low < high:
+        at = min(max(likely, low), high - 1) if low == 0 or high == len(answers) else (low + high) // 2
+        if same(answers[at]):
+            high, likely = at, at - step
+        else:
+            low, likely = at + 1, at + step
+        step *= 2
+    return low
 
 
 def _thinks(exchange: Exchange) -> bool:

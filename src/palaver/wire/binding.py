@@ -12,8 +12,9 @@ images that were left out, changed tools and instructions need no rule of their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from palaver.log import BoundTo
 from palaver.messages import canonical_json
@@ -21,7 +22,8 @@ from palaver.wire.script import ProviderPart, Speech, ThinkingPart
 from palaver.wire.table import Profile
 
 
-class ChainLink(NamedTuple):
+@dataclass(slots=True)
+class ChainLink:
     """An exchange in the chain of a request.
 
     Attributes:
@@ -35,6 +37,13 @@ class ChainLink(NamedTuple):
     own: str
     bound: BoundTo | None
     restarts: bool
+    _known: tuple[str, str] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def after(self, before: str) -> str:
+        """Return the digest of all up to it, after what has the digest `before`: in a conversation that goes on it is that of the last request."""
+        if self._known is None or self._known[0] != before:
+            self._known = before, digest((before.encode(), self.plain.encode()))
+        return self._known[1]
 
 
 _DIGITS = 32
@@ -55,7 +64,7 @@ def prefixes(head: str, links: Sequence[ChainLink], anew: str) -> Iterator[str]:
     for link in links:
         so_far = anew if link.restarts else so_far
         yield so_far
-        so_far = digest((so_far.encode(), link.plain.encode()))
+        so_far = link.after(so_far)
     yield so_far
 
 
@@ -70,10 +79,10 @@ def kept(links: Sequence[ChainLink], before: Sequence[str]) -> frozenset[int]:
     follower: BoundTo | None = None  # of the answer that was chosen last, which comes next in the request
     room = 0  # how many more may come before the chosen ones
     for index in range(len(links) - 1, -1, -1):
-        _, own, bound, _ = links[index]
-        if not own or bound is None or bound.prefix != before[index]:
+        bound = links[index].bound
+        if bound is None or not links[index].own or bound.prefix != before[index]:
             continue
-        if follower is not None and (follower.last != own or not room):
+        if follower is not None and (follower.last != links[index].own or not room):
             continue
         room = bound.count if follower is None else min(room - 1, bound.count)
         follower = bound

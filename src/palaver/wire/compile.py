@@ -8,10 +8,11 @@ and without the memo of an earlier request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -109,10 +110,10 @@ def compile(  # noqa: A001 - the word for it
     before, after = _around(sent, plan, exchanges)
     sent, after = _updated(sent, after, known, exchanges, plan)
     sent, bound, anew = _bound(sent, (before, after), head, exchanges, notes)
-    said = _Growing(api.neighbours)
-    said.follow(before, plan)
-    sent = list(_answered((*sent, after), exchanges, notes))
-    ends = [said.follow(piece, plan) for piece in sent]
+    said = _Growing(api.neighbours, placed=bool(call.cache_at) and api.finished is not None)
+    said.follow(before)
+    sent = _answered([*sent, after], exchanges, notes)
+    ends = [said.follow(piece) for piece in sent]
     if api.finished is not None:
         head, changed = api.finished(said.items, head, plan, said.origins)
         for index, item in changed.items():
@@ -229,20 +230,21 @@ class _Exchanges:
         media = any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
         thinks = max((at for at, speech in enumerate(shown, 1) if next(thoughts([speech]), None)), default=0)
-        items, data, cleaned = self.written(shown[:thinks], noted)
-        others, rest, more = self.written(shown[thinks:], noted)
+        written = [list(profile.api.written(speech, profile, noted)) for speech in shown]
+        items, data, cleaned = _clean(chain.from_iterable(written))
+        rest = data[sum(map(len, written[:thinks])) :]
         return Compiled(
             exchange=exchange,
             script=script,
             changes=tuple(notes),
-            items=items + others,
-            data=data + rest,
+            items=items,
+            data=data,
             met=frozenset(taken.met),
             ids=frozenset(taken.added),
             media=media,
             calls=any(isinstance(part, CallPart | ResultPart) for speech in script for part in speech.parts),
             asks=bool(script) and script[0].role == "user",
-            cleaned=cleaned or more,
+            cleaned=cleaned,
             opens=opens,
             links=links(script, profile),
             restarts=restarts(script, profile.api.blocks.compaction),
@@ -261,11 +263,15 @@ class _Exchanges:
         self, script: Sequence[Speech], notes: ChangeNotes
     ) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
         """Write speeches: the items, their canonical bytes, and whether something had to be cleaned."""
-        cleaned: list[Replaced] = []
-        listed = [item for speech in script for item in self.profile.api.written(speech, self.profile, notes)]
-        # as deep as in a body, so that nesting that is too deep there fails here, too
-        items = tuple(freeze({"": listed}, "body", cleaned)[""])
-        return items, tuple(map(canonical_json, items)), bool(cleaned)
+        return _clean(item for speech in script for item in self.profile.api.written(speech, self.profile, notes))
+
+
+def _clean(written: Iterable[Body]) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
+    """Return items as they are sent, their canonical bytes, and whether something had to be cleaned."""
+    cleaned: list[Replaced] = []
+    # as deep as in a body, so that nesting that is too deep there fails here, too
+    items = tuple(freeze({"": [*written]}, "body", cleaned)[""])
+    return items, tuple(map(canonical_json, items)), bool(cleaned)
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------
@@ -295,37 +301,40 @@ class _Growing:
 
     Attributes:
         neighbours: Returns two items as one where the provider joins them; None where it never does.
+        placed: Whether the call places cache marks.
         items: The messages, items or contents.
         data: The canonical bytes of each.
-        origins: The blocks that each shows; only where the call places cache marks.
+        origins: The blocks that each shows, for marks that the call places.
         last: The role that spoke last.
         cleaned: Whether something had to be cleaned.
     """
 
     neighbours: Callable[[Mapping[str, Any], Mapping[str, Any]], Body | None] | None
+    placed: bool
     items: list[Mapping[str, Any]] = field(default_factory=list)
     data: list[bytes] = field(default_factory=list)
     origins: list[list[Handle | None]] = field(default_factory=list)
     last: str = ""
     cleaned: bool = False
 
-    def follow(self, sent: _Sent, outline: Outline) -> tuple[int, int]:
+    def follow(self, sent: _Sent) -> tuple[int, int]:
         """Append the items of an exchange, and return the index of the first and the one after the last."""
-        start, placed = len(self.items), bool(outline.call.cache_at) and outline.profile.api.finished is not None
+        start = len(self.items)
         for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
-            origins = [part.origin for part in sent.script[index].parts] if placed else []
             joined = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
             if joined is None:
                 self.items.append(item)
                 self.data.append(data)
-                self.origins.append(origins)
             else:
                 start -= index == 0
                 self.items[-1] = frozen_dict(
                     {key: frozen_list(value) if isinstance(value, list) else value for key, value in joined.items()}
                 )
                 self.data[-1] = canonical_json(self.items[-1])
-                self.origins[-1] += origins
+            if self.placed:
+                origins = [part.origin for part in sent.script[index].parts]
+                self.origins += [origins] if joined is None else []
+                self.origins[-1] += [] if joined is None else origins
         self.last = sent.script[-1].role if sent.script else self.last
         self.cleaned = self.cleaned or sent.cleaned
         return start, len(self.items)
@@ -413,15 +422,18 @@ def _opening(piece: _Sent) -> str:
     return "user" if compacted else piece.script[0].role
 
 
-def _answered(sent: Sequence[_Sent], exchanges: _Exchanges, notes: ChangeNotes) -> Iterator[_Sent]:
-    """Yield what is sent, with words of the assistant after results where the provider wants them."""
-    last = ""
+def _answered(sent: list[_Sent], exchanges: _Exchanges, notes: ChangeNotes) -> list[_Sent]:
+    """Return what is sent, with words of the assistant after results where the provider wants them."""
+    if not exchanges.profile.turns.answered:
+        return sent
+    out, last = [], ""
     for piece in sent:
         if piece.script:
-            for speech in answered(last, piece.script[0].role, exchanges.profile, notes):
-                yield _written(None, [speech], exchanges, notes)
+            between = answered(last, piece.script[0].role, exchanges.profile, notes)
+            out += [_written(None, [speech], exchanges, notes) for speech in between]
             last = piece.script[-1].role
-        yield piece
+        out.append(piece)
+    return out
 
 
 # --- what is bound to what comes before it -------------------------------------------------------------------------------
@@ -439,17 +451,19 @@ def _bound(
         return list(sent), None, ""
     tools = deferred(head, profile)
     links = [_link(piece, exchanges, tools) for piece in sent]
+    having = [index for index, link in enumerate(links) if link.own]
     leading, following = around
     anew = head_digest(head, profile)
     *before, end = prefixes(digest((anew.encode(), *leading.data)), links, anew)
-    chosen = kept(links, before) if profile.reasoning.bound else range(len(links))
-    for index, whole in enumerate(sent):
+    chosen = kept(links, before) if profile.reasoning.bound else frozenset(having)
+    out = list(sent)
+    for index in having:
         if index not in chosen:
-            for part in thoughts(whole.script):
+            for part in thoughts(out[index].script):
                 notes.add(part.origin, "thinking", How.DROPPED, "signed for other words than those before it now")
-    out = [whole if index in chosen else _bare(whole, exchanges) for index, whole in enumerate(sent)]
+            out[index] = _bare(out[index], exchanges)
     end = digest((end.encode(), *following.data)) if following.data else end
-    return out, bound_after([link.own for index, link in enumerate(links) if link.own and index in chosen], end), anew
+    return out, bound_after([links[index].own for index in having if index in chosen], end), anew
 
 
 def _bare(piece: _Sent, exchanges: _Exchanges) -> _Sent:
@@ -474,7 +488,9 @@ def _link(piece: _Sent, exchanges: _Exchanges, tools: Mapping[str, bytes]) -> Ch
     known = piece.compiled
     if known is None:
         return ChainLink(digest(piece.data), "", None, restarts=False)
-    plain = digest(_bare(piece, exchanges).data) if known.media else known.digest
+    if not (known.media or tools):
+        return known.link
+    plain = digest(_bare(piece, exchanges).data) if known.media else known.link.plain
     if tools and (names := [name for name in shown(piece.script, exchanges.profile) if name in tools]):
         plain = digest((plain.encode(), *map(tools.__getitem__, names)))
     return ChainLink(plain, known.own, known.bound, known.restarts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import BoundTo, Handle
@@ -18,7 +18,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, Omission, Reason, View
-from palaver.wire.binding import COMPACTION, bound_after, digest, thoughts, without
+from palaver.wire.binding import COMPACTION, ChainLink, bound_after, digest, thoughts, without
 from palaver.wire.place import Breach
 from palaver.wire.rules import validate
 from palaver.wire.script import Change, Report, ResultPart, Speech, ThinkingPart
@@ -168,9 +168,9 @@ class Compiled:
         self.bare = self
 
     @cached_property
-    def digest(self) -> str:
-        """The digest of its items without thinking."""
-        return digest(self.plain)
+    def link(self) -> ChainLink:
+        """It in the chain of a request."""
+        return ChainLink(digest(self.plain), self.own, self.bound, self.restarts)
 
     def fits(self, taken: AbstractSet[str], *, opens: bool) -> bool:
         """Return whether compiling it again would change nothing, after other exchanges used these ids."""
@@ -209,8 +209,7 @@ _PLACE = re.compile(r"messages\.(\d+)")
 # --- the request ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(NamedTuple):
     """The place of a compiled exchange in the conversation of a body: items from `start` up to `stop`; neighbours may share one."""
 
     compiled: Compiled
