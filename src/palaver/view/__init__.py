@@ -6,7 +6,7 @@ from palaver.view.exchange import Exchange
 from palaver.view.fold import Fold, fold, fold_messages, omitted, said_by_human
 from palaver.view.manifest import CALL_VERSION, Manifest, changed, manifest, patched, renamed_call, restored, whole
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite, apply
-from palaver.view.view import Columns, EarlierSettings, Omission, View
+from palaver.view.view import Columns, EarlierSettings, Omission, View, load
 
 __all__ = [
     "CALL_VERSION",
@@ -34,6 +34,7 @@ __all__ = [
     "header_at",
     "held",
     "in_force",
+    "load",
     "manifest",
     "omitted",
     "patched",

@@ -236,15 +236,7 @@ class View:
 
     def load(self, indexes: Iterable[int] | None = None) -> None:
         """Read the bodies of some exchanges in few scans; of all when no indexes are given. What was read before is not read again."""
-        chosen = self.exchanges if indexes is None else (self.exchanges[index] for index in indexes)
-        by_log: dict[Reading, list[Recorded]] = {}
-        for exchange in chosen:
-            if not exchange.source.loaded:
-                by_log.setdefault(exchange.source.read, []).append(exchange.source)
-        for read, sources in by_log.items():
-            entries = read(place for source in sources for place in source.places())
-            for source in sources:
-                source.build(entries)
+        load(self.exchanges if indexes is None else (self.exchanges[index] for index in indexes))
 
     @property
     def summary(self) -> str:
@@ -301,6 +293,18 @@ class View:
             if exchange.role in _TALK and not exchange.derived:
                 break
         return frozenset(keep)
+
+
+def load(exchanges: Iterable[Exchange]) -> None:
+    """Read the bodies of exchanges in few scans. What was read before is not read again."""
+    by_log: dict[Reading, list[Recorded]] = {}
+    for exchange in exchanges:
+        if not exchange.source.loaded:
+            by_log.setdefault(exchange.source.read, []).append(exchange.source)
+    for read, sources in by_log.items():
+        entries = read(place for source in sources for place in source.places())
+        for source in sources:
+            source.build(entries)
 
 
 _TALK = frozenset({Role.USER, Role.ASSISTANT})
