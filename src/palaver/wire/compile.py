@@ -319,25 +319,26 @@ class _Growing:
 
     def follow(self, sent: _Sent) -> tuple[int, int]:
         """Append the items of an exchange, and return the index of the first and the one after the last."""
-        start = len(self.items)
-        for index, (item, data) in enumerate(zip(sent.items, sent.data, strict=True)):
-            joined = self.neighbours(self.items[-1], item) if self.items and self.neighbours else None
+        items, neighbours = self.items, self.neighbours
+        start = len(items)
+        for index, item in enumerate(sent.items):
+            joined = neighbours(items[-1], item) if neighbours and items else None
             if joined is None:
-                self.items.append(item)
-                self.data.append(data)
+                items.append(item)
+                self.data.append(sent.data[index])
             else:
                 start -= index == 0
-                self.items[-1] = frozen_dict(
+                items[-1] = frozen_dict(
                     {key: frozen_list(value) if isinstance(value, list) else value for key, value in joined.items()}
                 )
-                self.data[-1] = canonical_json(self.items[-1])
+                self.data[-1] = canonical_json(items[-1])
             if self.placed:
                 origins = [part.origin for part in sent.script[index].parts]
                 self.origins += [origins] if joined is None else []
                 self.origins[-1] += [] if joined is None else origins
         self.last = sent.script[-1].role if sent.script else self.last
         self.cleaned = self.cleaned or sent.cleaned
-        return start, len(self.items)
+        return start, len(items)
 
 
 def _sent(
