@@ -35,18 +35,20 @@ class _Dying:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
         return getattr(self._store, name)
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
+    ) -> tuple[Header, ...]:
         """Append, and die if this was the last write."""
         self._live()
-        headers = self._store.append(dialog_id, drafts, turn_head)
+        headers = self._store.append(dialog_id, drafts, turn_head, last)
         if headers:  # without drafts nothing is written: it only compares
             self._count()
         return headers
 
-    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:
         """Annotate, and die if this was the last write."""
         self._live()
-        header = self._store.annotate(dialog_id, draft)
+        header = self._store.annotate(dialog_id, draft, last)
         self._count()
         return header
 

@@ -241,12 +241,14 @@ class FullStore(MemoryStore):
 
     room = 0
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
+    ) -> tuple[Header, ...]:
         """Append as long as there is room."""
         if len(drafts) > self.room:
             raise StoreError("The device is full.", reason="full")
         self.room -= len(drafts)
-        return super().append(dialog_id, drafts, turn_head)
+        return super().append(dialog_id, drafts, turn_head, last)
 
 
 def test_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, 
     Raises:
         Conflict: Another writer was first; nothing was written.
     """
-    headers = opened.append(store, dialog_id, entries, store.last(dialog_id).turn_head)
+    headers = opened.append(store, dialog_id, entries, store.last(dialog_id))
     return tuple(Handle(dialog_id, header.seq) for header in headers)
 
 

@@ -147,11 +147,11 @@ class OpenSession(Generic[D]):
 # --- writing --------------------------------------------------------------------------------------------------------------------------
 
 
-def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], turn_head: int) -> Sequence[Header]:
-    """Append entries that belong to the turn, with their media, all or none.
+def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: Header) -> Sequence[Header]:
+    """Append entries that belong to the turn, with their media, all or none, after the newest header that is known.
 
     Raises:
-        Conflict: `turn_head` is not the turn's last entry: another writer was first, and nothing was written.
+        Conflict: Its `turn_head` is not the turn's last entry: another writer was first, and nothing was written.
         InvalidInput: An entry may not follow.
     """
     drafts, payloads = [], list[bytes]()
@@ -162,10 +162,16 @@ def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], turn_hea
     with (
         _storing(store, payloads) if payloads else nullcontext()
     ):  # most entries have no media, and need no transaction
-        return store.append(dialog_id, drafts, turn_head)
+        return store.append(dialog_id, drafts, last.turn_head, last)
 
 
-def annotate(store: Store, dialog_id: DialogId, entry: Entry, check: Callable[[Header], None] | None = None) -> Header:
+def annotate(
+    store: Store,
+    dialog_id: DialogId,
+    entry: Entry,
+    check: Callable[[Header], None] | None = None,
+    last: Header | None = None,
+) -> Header:
     """Write an entry outside the turn, with its media.
 
     Args:
@@ -173,13 +179,14 @@ def annotate(store: Store, dialog_id: DialogId, entry: Entry, check: Callable[[H
         dialog_id: The dialog.
         entry: The entry.
         check: Raises to refuse the entry, given its header. Called in the same transaction, after the write, so no other writer comes between.
+        last: The newest header, as far as the caller knows.
 
     Raises:
         InvalidInput: The entry may not be outside a turn.
     """
     ready, media = draft(entry)
     with store.transaction() if check else nullcontext(), _storing(store, media.values()):
-        header = store.annotate(dialog_id, ready)
+        header = store.annotate(dialog_id, ready, last)
         if check is not None:
             check(header)
     return header
@@ -292,7 +299,7 @@ class OpenDialog:
         """
         timed = map(self._timed, entries)
         with self._lock:
-            headers = append(self.store, self.dialog_id, timed, self.last.turn_head)
+            headers = append(self.store, self.dialog_id, timed, self.last)
             if headers:
                 self._note(headers[0], headers[-1])
         return tuple(Handle(self.dialog_id, header.seq) for header in headers)
@@ -305,7 +312,7 @@ class OpenDialog:
         """
         timed = self._timed(entry)
         with self._lock:
-            header = annotate(self.store, self.dialog_id, timed, check)
+            header = annotate(self.store, self.dialog_id, timed, check, self.last)
             self._note(header, header if header.turn_head == self.last.turn_head else self.last)
         return Handle(self.dialog_id, header.seq)
 

@@ -149,14 +149,20 @@ class MemoryStore:
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self,
+        dialog_id: DialogId,
+        drafts: Sequence[Draft],
+        turn_head: int,
+        last: Header | None = None,  # noqa: ARG002 - reading it costs nothing
+    ) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
         with self.contents.using():
             log = self.contents.log(dialog_id)
             made = appended(dialog_id, log.last, drafts, turn_head)
             return self._add(log, made, [bytes(draft.body) for draft in drafts])
 
-    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:  # noqa: ARG002 - as above
         """Append an entry outside the turn."""
         with self.contents.using():
             log = self.contents.log(dialog_id)

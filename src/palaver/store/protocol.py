@@ -231,11 +231,19 @@ class Store(Reader, Protocol):
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
+    ) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`.
 
         Comparing and writing are one step. Numbers have no gaps and follow the order of `drafts`. The cost depends on the size of the
         drafts, never on the length of the log. An empty sequence only compares.
+
+        Args:
+            dialog_id: The dialog.
+            drafts: The entries.
+            turn_head: The number of the turn's last entry.
+            last: The newest header as the caller knows it. Where it still is the newest, a store need not read it; else it reads the newest one.
 
         Raises:
             Conflict: Another writer moved the turn head.
@@ -243,8 +251,8 @@ class Store(Reader, Protocol):
         """
         ...
 
-    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
-        """Append an entry outside the turn. It gets the next number and does not move the turn head.
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:
+        """Append an entry outside the turn. It gets the next number and does not move the turn head; `last` as for `append`.
 
         Raises:
             InvalidInput: The entry belongs inside a turn, or what it requires is no longer so.

@@ -36,13 +36,15 @@ class RedactingStore:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
         return getattr(self.inner, name)
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
+    ) -> tuple[Header, ...]:
         """Append entries without their secrets."""
-        return self.inner.append(dialog_id, [self._clean(one) for one in drafts], turn_head)
+        return self.inner.append(dialog_id, [self._clean(one) for one in drafts], turn_head, last)
 
-    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:
         """Append an entry without its secrets outside the turn."""
-        return self.inner.annotate(dialog_id, self._clean(draft))
+        return self.inner.annotate(dialog_id, self._clean(draft), last)
 
     def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
         """Write a session without the secrets in its name, working folder and metadata."""

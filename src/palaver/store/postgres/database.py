@@ -22,7 +22,7 @@ from palaver.store import text
 from palaver.store.postgres.faults import fault, unknown_outcome
 from palaver.store.postgres.opening import Connection, PostgresOpener, address, formats
 from palaver.store.protocol import Durability
-from palaver.store.sql.database import DatabaseOf, Row, Rows
+from palaver.store.sql.database import DatabaseOf, NotAsRequired, Row, Rows
 from palaver.store.sql.statements import statements
 from palaver.store.sql.store import SqlStore
 
@@ -67,6 +67,10 @@ class PostgresRows(Rows):
         asking = self.connection.execute(sql, held, binary=True)
         self.connection.wait(_flushed(self.connection))
         return map(_given, asking)
+
+    def require(self, statement: str, /, **values: object) -> None:
+        """Send a statement that fails unless another returns a row: dividing by its count needs no journey to see what it returns."""
+        self.ask(f"SELECT 1 / count(*) FROM ({self.sql[statement]}) AS required", values)  # noqa: S608 - of our own statements
 
     def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
         """Execute a statement with conditions in place of its mark, and return all its rows."""
@@ -152,8 +156,10 @@ class PostgresDatabase(DatabaseOf[Connection]):
         """Return a connection for statements by their names."""
         return PostgresRows(connection, self._schema)
 
-    def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
+    def translated(self, error: BaseException, connection: Connection) -> PalaverError | NotAsRequired | None:
         """Return psycopg's error in palaver's words; None for any other error."""
+        if isinstance(error, psycopg.errors.DivisionByZero):  # only `require` divides
+            return NotAsRequired()
         return (
             fault(self.place, self.wait, error, broken=connection.broken) if isinstance(error, psycopg.Error) else None
         )

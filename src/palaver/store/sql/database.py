@@ -20,6 +20,10 @@ Connection = TypeVar("Connection")
 _KEPT_IDLE = 8  # more threads at once are served too; their connections are closed afterwards
 
 
+class NotAsRequired(Exception):
+    """What a transaction required is not so; nothing of it was written."""
+
+
 class Rows(ABC):
     """A connection that is lent, for statements by their names.
 
@@ -51,6 +55,15 @@ class Rows(ABC):
         """Execute a statement that returns no rows, once for each of the values."""
         for one in values:
             self.ask(self.sql[statement], one)
+
+    def require(self, statement: str, /, **values: object) -> None:
+        """Let the transaction fail unless a statement returns a row; as for `run`, the error may come later.
+
+        Raises:
+            NotAsRequired: It returns none.
+        """
+        if self.one(statement, **values) is None:
+            raise NotAsRequired
 
     def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
         """Execute a statement with conditions in place of its mark, and return all its rows."""
@@ -124,7 +137,7 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Return a connection for statements by their names."""
 
     @abstractmethod
-    def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
+    def translated(self, error: BaseException, connection: Connection) -> PalaverError | NotAsRequired | None:
         """Return the database's error in palaver's words; None for any other error."""
 
     @abstractmethod
@@ -177,7 +190,7 @@ class DatabaseOf(ABC, Generic[Connection]):
         finally:
             self._give_back(connection, process)
 
-    def _told(self, error: BaseException, connection: Connection) -> PalaverError | None:
+    def _told(self, error: BaseException, connection: Connection) -> PalaverError | NotAsRequired | None:
         """Return the database's error in palaver's words; None for any other error."""
         if isinstance(error, UnicodeEncodeError):
             return InvalidInput(f"A text holds a lone surrogate, which UTF-8 cannot encode: {error.object!r}.")

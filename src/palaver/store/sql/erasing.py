@@ -25,7 +25,7 @@ class SqlEraser:
             return
         with self._db.writing() as rows:
             place = self._locked(rows, dialog_id)
-            length = log.newest(rows, dialog_id, strict=True)[1].seq + 1
+            length = log.newest(rows, dialog_id, strict=True).seq + 1
             wrong = next((entry.seq for entry in placed if not 0 <= entry.seq < length), None)
             if wrong is not None:
                 raise unknown("handle", str(Handle(dialog_id, wrong)))

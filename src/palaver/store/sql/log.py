@@ -15,7 +15,7 @@ from palaver.ids import DialogId
 from palaver.log import NOTHING, Handle, Header, Span, derived_header, lost_header, require_written
 from palaver.store.records import SHORT_DIGITS, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
-from palaver.store.sql.rows import Place, missing
+from palaver.store.sql.rows import missing
 
 MOST_ENTRIES = 1 << 31
 """Numbers of entries are below: a larger one is damage."""
@@ -28,8 +28,8 @@ _DERIVED_AT_ONCE = (
 )
 
 
-def newest(rows: Rows, dialog_id: DialogId, *, strict: bool = False) -> tuple[Place, Header]:
-    """Return the place of a dialog, and its newest header; `NOTHING` when it has none.
+def newest(rows: Rows, dialog_id: DialogId, *, strict: bool = False) -> Header:
+    """Return the newest header of a dialog; `NOTHING` when it has none.
 
     When the newest header is lost, the dialog ends in a lost entry after the newest that can be read.
 
@@ -44,51 +44,58 @@ def newest(rows: Rows, dialog_id: DialogId, *, strict: bool = False) -> tuple[Pl
     row = rows.one("newest", dialog_id=dialog_id)
     if row is None:
         raise missing(rows, "dialog", dialog_id)
-    place = (dialog_id, row[0], row[1])
-    if row[2] is None:
-        return place, NOTHING
+    if row[0] is None:
+        return NOTHING
     try:
-        return place, header_in(row[2:]) or repaired(rows, place, row[2:])
+        return header_in(row) or repaired(rows, dialog_id, row)
     except StoreDamaged:
         if strict:
             raise
-        return place, _lost(rows, place, row[2], newest=True)
+        return _lost(rows, dialog_id, row[0], newest=True)
 
 
-def end(rows: Rows, dialog_id: DialogId) -> tuple[Place, int]:
-    """Return the place of a dialog, and how many own entries it has."""
-    place, last = newest(rows, dialog_id)
-    return place, last.seq + 1
+def require_newest(rows: Rows, dialog_id: DialogId, known: Header) -> None:
+    """Let the transaction fail, at the latest when it ends, unless a header is the newest of its dialog and as it was.
+
+    Raises:
+        NotAsRequired: It is not.
+    """
+    if known.seq < 0:
+        rows.require("is_empty", dialog_id=dialog_id)
+    else:
+        digest, check_sum = known.digest, header_sum(known)
+        rows.require("is_newest", dialog_id=dialog_id, seq=known.seq, check_sum=check_sum, digest=digest)
 
 
 def one_header(rows: Rows, dialog_id: DialogId, seq: int) -> Header:
     """Read one header; of a lost one, what follows from the headers before it."""
-    place, row = _row(rows, "header_get", dialog_id, seq)
+    row = _row(rows, "header_get", dialog_id, seq)
     with suppress(StoreDamaged):
         if row is not None:
-            return header_in(row) or repaired(rows, place, row)
-    return _lost(rows, place, seq)
+            return header_in(row) or repaired(rows, dialog_id, row)
+    return _lost(rows, dialog_id, seq)
 
 
 def one_body(rows: Rows, dialog_id: DialogId, seq: int) -> bytes:
     """Read one body."""
-    place, row = _row(rows, "body_get", dialog_id, seq)
-    return _written(rows, place, seq, *(row or (None, None)))
+    row = _row(rows, "body_get", dialog_id, seq)
+    return _written(rows, dialog_id, seq, *(row or (None, None)))
 
 
-def _written(ask: Rows | Database, place: Place, seq: int, body: object, digest: object) -> bytes:
+def _written(ask: Rows | Database, dialog_id: DialogId, seq: int, body: object, digest: object) -> bytes:
     def is_whole(made: bytes) -> bool:
-        row = ask.one("header_get", session_no=place[1], dialog_no=place[2], seq=seq)
+        row = ask.one("header_get", dialog_id=dialog_id, seq=seq)
         return row is not None and header_in((*row[:_DIGEST_AT], made, *row[_DIGEST_AT + 1 :])) is not None
 
-    return require_written(Handle(place[0], seq), body, digest, is_whole)
+    return require_written(Handle(dialog_id, seq), body, digest, is_whole)
 
 
-def _row(rows: Rows, statement: str, dialog_id: DialogId, seq: int) -> tuple[Place, Row | None]:
-    place, length = end(rows, dialog_id)
-    if not 0 <= seq < length:
+def _row(rows: Rows, statement: str, dialog_id: DialogId, seq: int) -> Row | None:
+    """Return the row of an entry; None for one that was lost."""
+    row = rows.one(statement, dialog_id=dialog_id, seq=seq) if 0 <= seq < MOST_ENTRIES else None
+    if row is None and not 0 <= seq <= newest(rows, dialog_id).seq:
         raise unknown("handle", str(Handle(dialog_id, seq)))
-    return place, rows.one(statement, session_no=place[1], dialog_no=place[2], seq=seq)
+    return row
 
 
 def headers(
@@ -102,100 +109,113 @@ def headers(
     **more: object,
 ) -> Iterator[Header]:
     """Return headers of own entries; those of one kind, newest first, with the statement `latest_of_kind`."""
-    place, bounds = _bounds(db, dialog_id, start, stop)
-    return _sound(db, place, pages(db, place, bounds, statement, reverse=reverse, **more))
+    return _sound(db, dialog_id, pages(db, dialog_id, start, stop, statement, reverse=reverse, **more))
 
 
 def bodies(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:
     """Return numbers and bodies of own entries; one that is lost or damaged is left out."""
-    place, bounds = _bounds(db, dialog_id, start, stop)
-    return _bodies(db, place, bounds)
+    return _bodies(db, dialog_id, judged(db, dialog_id, start, stop))
 
 
-def _bodies(db: Database, place: Place, bounds: range) -> Iterator[tuple[int, bytes]]:
-    for seq, body, _kind, digest in judged(db, place, bounds):
+def _bodies(db: Database, dialog_id: DialogId, rows: Iterable[Row]) -> Iterator[tuple[int, bytes]]:
+    for seq, body, _kind, digest in rows:
         with suppress(StoreDamaged):  # one bad body must not hide the rest; `verify` and the doctor report it
-            yield seq, _written(db, place, seq, body, digest)
+            yield seq, _written(db, dialog_id, seq, body, digest)
 
 
-def judged(db: Database, place: Place, bounds: range) -> Iterator[Row]:
+def judged(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> Iterator[Row]:
     """Return number, body (None when it was lost), kind and digest of entries."""
-    return pages(db, place, bounds, "bodies_up", bytes=_PAGE_BYTES)
+    return pages(db, dialog_id, start, stop, "bodies_up", bytes=_PAGE_BYTES)
 
 
 def damaged(db: Database, dialog_id: DialogId) -> Iterator[Span]:
     """Return entries whose body does not match its digest, one by one, and each run of entries whose headers are lost as a whole."""
-    place, bounds = _bounds(db, dialog_id, 0, None)
-    intact = _bodies(db, place, bounds)
+    with db.reading() as rows:
+        length = newest(rows, dialog_id).seq + 1
+    intact = bodies(db, dialog_id, 0, length)
     expected, seq = 0, -1
-    for header in _sound(db, place, pages(db, place, bounds, "headers_up")):
+    for header in headers(db, dialog_id, 0, length):
         while seq < header.seq:
-            seq, _body = next(intact, (bounds.stop, b""))
+            seq, _body = next(intact, (length, b""))
         if header.seq > expected:
             yield Span(dialog_id, expected, header.seq)
         if header.seq < seq:
             yield Span(dialog_id, header.seq, header.seq + 1)
         expected = header.seq + 1
-    if expected < bounds.stop:
-        yield Span(dialog_id, expected, bounds.stop)
-
-
-def _bounds(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> tuple[Place, range]:
-    with db.reading() as rows:
-        place, length = end(rows, dialog_id)
-    return place, range(max(0, start), length if stop is None else min(stop, length))
+    if expected < length:
+        yield Span(dialog_id, expected, length)
 
 
 def pages(
-    db: Database, place: Place, bounds: range, statement: str, *, reverse: bool = False, **more: object
+    db: Database,
+    dialog_id: DialogId,
+    start: int,
+    stop: int | None,
+    statement: str,
+    *,
+    reverse: bool = False,
+    **more: object,
 ) -> Iterator[Row]:
     """Return rows of a dialog's entries, whose first column is their number.
 
-    No statement and no transaction stays open between two pages: a slow reader hinders nobody.
+    The first page is read at once. No statement and no transaction stays open between two pages: a slow reader hinders nobody.
 
     Raises:
+        NotFound: There is no such dialog.
         StoreDamaged: The rows are out of order. Each row must be within what is left to read, so reading always ends.
     """
-    start, stop, size = bounds.start, min(bounds.stop, MOST_ENTRIES), _FIRST_ROWS
-    numbers = {"session_no": place[1], "dialog_no": place[2], **more}
-    while start < stop:
-        page = db.all(statement, **numbers, start=start, stop=stop, rows=size)
-        if not page:
-            return
+    begin, size = max(0, start), _FIRST_ROWS if reverse else _PAGE_ROWS
+    values = {"dialog_id": dialog_id, **more}
+    below = MOST_ENTRIES if stop is None else min(stop, MOST_ENTRIES)
+    with db.reading() as rows:
+        if stop is None and "bytes" in more:  # how many rows such a page has says nothing about what follows
+            below = newest(rows, dialog_id).seq + 1
+        first = rows.all(statement, **values, start=begin, stop=below, rows=size) if begin < below else []
+        if not first or (stop is None and len(first) == size):  # what is written from now on is not read
+            below = min(below, newest(rows, dialog_id).seq + 1)
+    return _pages(db, statement, values, range(begin, below), first, reverse=reverse)
+
+
+def _pages(
+    db: Database, statement: str, values: dict[str, Any], bounds: range, page: list[Row], *, reverse: bool
+) -> Iterator[Row]:
+    start, stop, size = bounds.start, bounds.stop, _FIRST_ROWS if reverse else _PAGE_ROWS
+    while page:
         for row in page:
             seq = row[0]
             if type(seq) is not int or not start <= seq < stop:
-                raise StoreDamaged(str(Handle(place[0], start)), f"entry {seq!r} is out of order")
+                raise StoreDamaged(str(Handle(values["dialog_id"], start)), f"entry {seq!r} is out of order")
             if reverse:
                 stop = seq
             else:
                 start = seq + 1
             yield row
-        size = min(
-            4 * size, _PAGE_ROWS
-        )  # a reader that stops early pays for few rows, one that goes through for few statements
+        ended = start >= stop or (len(page) < size and "bytes" not in values)
+        # a reader that stops early pays for few rows, one that goes through for few statements
+        size = min(4 * size, _PAGE_ROWS)
+        page = [] if ended else db.all(statement, **values, start=start, stop=stop, rows=size)
 
 
 # --- damaged headers ----------------------------------------------------------------------------------------------------------------
 
 
-def _sound(ask: Rows | Database, place: Place, raw: Iterable[Row]) -> Iterator[Header]:
+def _sound(ask: Rows | Database, dialog_id: DialogId, raw: Iterable[Row]) -> Iterator[Header]:
     """Return the headers of rows. One that can neither be read nor derived again is lost: it is left out."""
     last = NOTHING
     for row in raw:
         try:
-            last = header_in(row) or repaired(ask, place, row, last)
+            last = header_in(row) or repaired(ask, dialog_id, row, last)
         except StoreDamaged:
             continue
         yield last
 
 
-def repaired(ask: Rows | Database, place: Place, row: Row, last: Header = NOTHING) -> Header:
+def repaired(ask: Rows | Database, dialog_id: DialogId, row: Row, last: Header = NOTHING) -> Header:
     """Return the header of a row that does not match its checksum: it is derived again from its body and the header before it.
 
     Args:
         ask: Where to read.
-        place: The dialog.
+        dialog_id: The dialog.
         row: The row.
         last: A header that was read already; it is used if it is the one before.
 
@@ -203,17 +223,15 @@ def repaired(ask: Rows | Database, place: Place, row: Row, last: Header = NOTHIN
         StoreDamaged: Its body, or one of a damaged header before it, is lost or not an entry; or too many before it are damaged.
     """
     if type(row[0]) is not int:
-        raise StoreDamaged(f"dialog {place[0][:SHORT_DIGITS]}", f"it holds an entry {row[0]!r}")
-    numbers = {"session_no": place[1], "dialog_no": place[2]}
+        raise StoreDamaged(f"dialog {dialog_id[:SHORT_DIGITS]}", f"it holds an entry {row[0]!r}")
     waiting = [row]
     if last.seq != row[0] - 1:
-        last, before = _last_sound(
-            place, row[0], ask.all("headers_down", **numbers, start=0, stop=row[0], rows=_DERIVED_AT_ONCE)
-        )
+        rows = ask.all("headers_down", dialog_id=dialog_id, start=0, stop=row[0], rows=_DERIVED_AT_ONCE)
+        last, before = _last_sound(dialog_id, row[0], rows)
         waiting += before
     for damaged_row in reversed(waiting):
-        handle = str(Handle(place[0], damaged_row[0]))
-        body = ask.one("body_get", **numbers, seq=damaged_row[0])
+        handle = str(Handle(dialog_id, damaged_row[0]))
+        body = ask.one("body_get", dialog_id=dialog_id, seq=damaged_row[0])
         if body is None or body[0] is None:
             raise StoreDamaged(handle, "its header is damaged, and its body is lost")
         try:
@@ -225,28 +243,27 @@ def repaired(ask: Rows | Database, place: Place, row: Row, last: Header = NOTHIN
     return last
 
 
-def _lost(rows: Rows, place: Place, seq: int, *, newest: bool = False) -> Header:
+def _lost(rows: Rows, dialog_id: DialogId, seq: int, *, newest: bool = False) -> Header:
     """Return the header of a lost entry: that of a message without content, which leaves everything as it is.
 
     Args:
         rows: Where to read.
-        place: The dialog.
+        dialog_id: The dialog.
         seq: The entry's number.
         newest: Whether the number is lost, too: then it is the one after the newest header that can be read.
 
     Raises:
         StoreDamaged: None of the many headers before it can be read either.
     """
-    numbers = {"session_no": place[1], "dialog_no": place[2]}
-    before = rows.all("headers_down", **numbers, start=0, stop=seq, rows=_DERIVED_AT_ONCE)
-    last = next(_sound(rows, place, before), NOTHING)
+    before = rows.all("headers_down", dialog_id=dialog_id, start=0, stop=seq, rows=_DERIVED_AT_ONCE)
+    last = next(_sound(rows, dialog_id, before), NOTHING)
     if last is NOTHING and len(before) == _DERIVED_AT_ONCE:
-        raise StoreDamaged(str(Handle(place[0], seq)), f"its header is lost, and so are the {len(before)} before it")
+        raise StoreDamaged(str(Handle(dialog_id, seq)), f"its header is lost, and so are the {len(before)} before it")
     made = lost_header(last.seq + 1 if newest else seq)
     return made._replace(**{name: getattr(last, name) for name in _STATE})
 
 
-def _last_sound(place: Place, seq: int, before: Iterable[Row]) -> tuple[Header, list[Row]]:
+def _last_sound(dialog_id: DialogId, seq: int, before: Iterable[Row]) -> tuple[Header, list[Row]]:
     """Return the newest sound header before an entry, and the rows of the damaged ones between, newest first."""
     waiting: list[Row] = []
     for expected, row in zip(range(seq - 1, -1, -1), before, strict=False):
@@ -259,7 +276,7 @@ def _last_sound(place: Place, seq: int, before: Iterable[Row]) -> tuple[Header, 
     if len(waiting) == seq:
         return NOTHING, waiting
     why = "the one before it is lost" if len(waiting) < _DERIVED_AT_ONCE else f"so are the {len(waiting)} before it"
-    raise StoreDamaged(str(Handle(place[0], seq)), f"its header is damaged, and {why}")
+    raise StoreDamaged(str(Handle(dialog_id, seq)), f"its header is damaged, and {why}")
 
 
 # --- a header as a row ---------------------------------------------------------------------------------------------------------------

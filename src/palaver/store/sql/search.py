@@ -50,7 +50,7 @@ def _batches(db: Database, extract: Callable[[str, bytes], str], place: Place, b
     """Read and extract outside of any transaction: others write meanwhile."""
     batch: list[_Read] = []
     characters = 0
-    for seq, body, kind, digest in log.judged(db, place, bounds):
+    for seq, body, kind, digest in log.judged(db, place[0], bounds.start, bounds.stop):
         said = extract(kind, body) if rule(kind).searched and body is not None else ""
         batch.append(_Read(seq, digest, text.composed(said)))
         characters += len(said)
@@ -74,7 +74,7 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
         if rows.one("dialog_lock_index", dialog_no=place[2]) is None:
             return False
         (upto,) = rows.one("watermark_lock", **numbers) or (-1,)
-        now = rows.all("bodies_up", **numbers, start=start, stop=stop, rows=len(batch), bytes=_NEVER)
+        now = rows.all("bodies_up", dialog_id=place[0], start=start, stop=stop, rows=len(batch), bytes=_NEVER)
         if upto != start or [row[3] for row in now] != [read.digest for read in batch]:
             return False
         rows.many("text_add", made)

@@ -23,6 +23,11 @@ _HEADER = {
 }
 
 
+_OWN = """{e}.session_no = (SELECT session_no FROM {s}dialogs WHERE dialog_id = :dialog_id)
+  AND {e}.dialog_no = (SELECT dialog_no FROM {s}dialogs WHERE dialog_id = :dialog_id)"""
+"""The condition of a dialog's own entries, by its id: its numbers need not be known."""
+
+
 class Migration(NamedTuple):
     """One numbered change of the schema.
 
@@ -50,6 +55,8 @@ def statements(package: str, words: Mapping[str, str]) -> dict[str, str]:
         words: The meaning of `{word}` in this database.
     """
     known = {**_HEADER, **words}
+    for alias in ("e", "f"):
+        known[f"own_{alias}"] = _OWN.replace("{e}", alias).replace("{s}", words["s"])
     texts = {}
     for folder in (files(__package__), files(package)):
         for file in _sql_files(folder.joinpath("queries")):

@@ -17,7 +17,7 @@ from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import MIN_PREFIX_DIGITS, check_changes, check_kinds, check_prefix, checked, unknown
 from palaver.store.sql import log, rows, search, verify
-from palaver.store.sql.database import Database
+from palaver.store.sql.database import Database, NotAsRequired
 from palaver.store.sql.erasing import SqlEraser
 from palaver.store.sql.rows import blob_digest, missing, refuse_gone, session_no, values_of
 from palaver.store.sql.statements import Migration
@@ -133,17 +133,22 @@ class SqlStore:
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
-    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    def append(
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
+    ) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
         if not drafts:
             return appended(dialog_id, self.last(dialog_id), (), turn_head)
         return self._write(
-            dialog_id, [draft.body for draft in drafts], lambda last: appended(dialog_id, last, drafts, turn_head)
+            dialog_id,
+            [draft.body for draft in drafts],
+            lambda newest: appended(dialog_id, newest, drafts, turn_head),
+            last,
         )
 
-    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:
         """Append an entry outside the turn."""
-        return self._write(dialog_id, [draft.body], lambda last: (next_header(draft, last, turn=False),))[0]
+        return self._write(dialog_id, [draft.body], lambda newest: (next_header(draft, newest, turn=False),), last)[0]
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
         """Write entries of another store as they are (`palaver.store.protocol.Copyable`)."""
@@ -151,26 +156,40 @@ class SqlStore:
             self._write(dialog_id, [body for _header, body in taken], lambda last: check_taken(last, taken))
 
     def _write(
-        self, dialog_id: DialogId, bodies: Sequence[bytes], follow: Callable[[Header], tuple[Header, ...]]
+        self,
+        dialog_id: DialogId,
+        bodies: Sequence[bytes],
+        follow: Callable[[Header], tuple[Header, ...]],
+        known: Header | None = None,
     ) -> tuple[Header, ...]:
-        """Write what follows the newest header, in one transaction that keeps other writers out of the dialog."""
-        with self._db.writing() as db:
-            if not self._db.one_writer:
-                db.run("dialog_lock", dialog_id=dialog_id)
-            (_id, session_no, dialog_no), last = log.newest(db, dialog_id, strict=True)
-            made = follow(last)
-            place = {"session_no": session_no, "dialog_no": dialog_no}
-            written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
-            db.many("entry_add", [{**place, **log.header_values(header), "body": body} for header, body in written])
-            named = [(header.seq, blob_digest(blob_id)) for header, body in written for blob_id in references(body)]
-            db.many("reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
-            db.run("touch", session_no=session_no, at=max([header.at for header in made]))
-            return made
+        """Write what follows the newest header, in one transaction that keeps other writers out of the dialog.
+
+        Where the header that the caller knows is still the newest, nothing is read, and the transaction is one journey to a server.
+        """
+        try:
+            with self._db.writing() as db:
+                if not self._db.one_writer:
+                    db.run("dialog_lock", dialog_id=dialog_id)
+                if known is None:
+                    last = log.newest(db, dialog_id, strict=True)
+                else:
+                    last = known
+                    log.require_newest(db, dialog_id, last)
+                made = follow(last)
+                place = {"dialog_id": dialog_id}
+                written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
+                db.many("entry_add", [{**place, **log.header_values(header), "body": body} for header, body in written])
+                named = [(header.seq, blob_digest(blob_id)) for header, body in written for blob_id in references(body)]
+                db.many("entry_reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
+                db.run("entry_touch", **place, at=max([header.at for header in made]))
+                return made
+        except NotAsRequired:  # another writer was first, or an erasure changed it
+            return self._write(dialog_id, bodies, follow)
 
     def last(self, dialog_id: DialogId) -> Header:
         """Return the newest header of a dialog's own entries, `NOTHING` when it has none."""
         with self._db.reading() as db:
-            return log.newest(db, dialog_id)[1]
+            return log.newest(db, dialog_id)
 
     def header(self, dialog_id: DialogId, seq: int) -> Header:
         """Return one header of a dialog's own entries."""

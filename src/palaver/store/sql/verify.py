@@ -81,12 +81,12 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
     dialog_id, session_no, dialog_no = place
     numbers = {"session_no": session_no, "dialog_no": dialog_no}
     length = 0
-    for row in log.pages(db, place, range(log.MOST_ENTRIES), "headers_up"):
+    for row in log.pages(db, dialog_id, 0, None, "headers_up"):
         length = row[0] + 1
         if log.header_in(row) is None:
             what = "Its header does not match its checksum; it is derived from its body when it is read, or lost."
             yield f"{dialog_id[:SHORT_DIGITS]}:{row[0]}", "wrong_header", what
-    for entry in log.judged(db, place, range(length)):
+    for entry in log.judged(db, dialog_id, 0, length):
         seq, body = entry[:2]
         at = f"{dialog_id[:SHORT_DIGITS]}:{seq}"
         with db.reading() as rows:

@@ -4,7 +4,7 @@ SELECT 1 FROM {s}dialogs WHERE dialog_id = :dialog_id FOR NO KEY UPDATE;
 
 -- name: entry_add
 INSERT INTO {s}entries (session_no, dialog_no, {names}, check_sum, body)
-VALUES (:session_no, :dialog_no, {values}, :check_sum, :body);
+SELECT session_no, dialog_no, {values}, :check_sum, :body FROM {s}dialogs WHERE dialog_id = :dialog_id;
 
 -- name: header_set
 UPDATE {s}entries SET kind = :kind, size = :size, total = :total, digest = :digest, check_sum = :check_sum

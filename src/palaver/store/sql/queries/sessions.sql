@@ -11,6 +11,10 @@ INSERT INTO {s}activity VALUES (:session_no, :at);
 -- When a session was last active never goes back.
 UPDATE {s}activity SET updated_at = :at WHERE session_no = :session_no AND updated_at < :at;
 
+-- name: entry_touch
+UPDATE {s}activity SET updated_at = :at
+WHERE session_no = (SELECT session_no FROM {s}dialogs WHERE dialog_id = :dialog_id) AND updated_at < :at;
+
 -- name: session_no
 SELECT session_no FROM {s}sessions WHERE session_id = :session_id;
 

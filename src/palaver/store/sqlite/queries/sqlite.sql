@@ -1,6 +1,6 @@
 -- name: newest
 -- As in palaver.store.sql, in the form that SQLite answers with one search of each table.
-SELECT d.session_no, d.dialog_no, {header}
+SELECT {header}
 FROM dialogs AS d LEFT JOIN headers AS e ON e.session_no = d.session_no AND e.dialog_no = d.dialog_no
 WHERE d.dialog_id = :dialog_id
 ORDER BY e.seq DESC LIMIT 1;
@@ -8,7 +8,7 @@ ORDER BY e.seq DESC LIMIT 1;
 -- name: entry_add
 INSERT INTO bodies (body) VALUES (:body);
 INSERT INTO headers (session_no, dialog_no, {names}, check_sum, body_no)
-VALUES (:session_no, :dialog_no, {values}, :check_sum, last_insert_rowid());
+SELECT session_no, dialog_no, {values}, :check_sum, last_insert_rowid() FROM dialogs WHERE dialog_id = :dialog_id;
 
 -- name: header_set
 UPDATE headers SET kind = :kind, size = :size, total = :total, digest = :digest, check_sum = :check_sum
