@@ -28,7 +28,7 @@ from palaver.store import text
 from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
-from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_changes, check_dialog_prefix, check_kinds, check_prefix, checked, unknown
 
 
@@ -201,6 +201,16 @@ class MemoryStore:
         with self.contents.using():
             headers = self.contents.log(dialog_id).headers[max(0, start) : None if stop is None else max(0, stop)]
         return iter(headers[::-1] if reverse else headers)
+
+    def tail(self, dialog_id: DialogId, start: int = 0) -> tuple[tuple[Header, bytes], ...]:
+        """Return the newest own entries of a dialog, with their bodies."""
+        with self.contents.using():
+            log = self.contents.log(dialog_id)
+            rows = zip(
+                log.headers[max(0, start) :][-TAIL_ENTRIES:], log.bodies[max(0, start) :][-TAIL_ENTRIES:], strict=True
+            )
+            least = log.last.total - TAIL_BYTES
+            return tuple((header, body) for header, body in rows if header.total > least)
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None

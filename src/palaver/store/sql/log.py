@@ -13,6 +13,7 @@ from zlib import crc32
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Handle, Header, Span, derived_header, lost_header, require_written
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES
 from palaver.store.records import SHORT_DIGITS, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import missing
@@ -110,6 +111,24 @@ def headers(
 ) -> Iterator[Header]:
     """Return headers of own entries; those of one kind, newest first, with the statement `latest_of_kind`."""
     return _sound(db, dialog_id, pages(db, dialog_id, start, stop, statement, reverse=reverse, **more))
+
+
+def tail(rows: Rows, dialog_id: DialogId, start: int) -> tuple[tuple[Header, bytes], ...]:
+    """Read the newest entries with their bodies, back to the first that cannot be read."""
+    begin = min(max(0, start), MOST_ENTRIES)
+    found = rows.all("tail", dialog_id=dialog_id, start=begin, rows=TAIL_ENTRIES, bytes=TAIL_BYTES)
+    if not found and newest(rows, dialog_id) is NOTHING:  # raises if there is no such dialog
+        return ()
+    sound: list[tuple[Header, bytes]] = []
+    for *row, body in found:
+        header = header_in(row)
+        if header is None or (sound and header.seq != sound[-1][0].seq - 1):
+            break
+        try:
+            sound.append((header, _written(rows, dialog_id, header.seq, body, header.digest)))
+        except StoreDamaged:
+            break
+    return tuple(reversed(sound))
 
 
 def bodies(db: Database, dialog_id: DialogId, start: int, stop: int | None) -> Iterator[tuple[int, bytes]]:

@@ -203,6 +203,11 @@ class SqlStore:
         statement = "headers_down" if reverse else "headers_up"
         return log.headers(self._db, dialog_id, start, stop, statement, reverse=reverse)
 
+    def tail(self, dialog_id: DialogId, start: int = 0) -> tuple[tuple[Header, bytes], ...]:
+        """Return the newest own entries of a dialog, with their bodies."""
+        with self._db.reading() as db:
+            return log.tail(db, dialog_id, start)
+
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
     ) -> Iterator[Header]:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from palaver.errors import Conflict, InvalidInput, NotFound
-from palaver.ids import BlobId
+from palaver.ids import BlobId, DialogId
 from palaver.log import NOTHING, Header, body_digest, next_header
-from palaver.store.protocol import Store
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Store
 from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, answer, calls, label, words
 
 WRITERS = 4
@@ -168,6 +168,32 @@ class EntryLaws(LawGroup):
         backwards = begun.store.headers(begun.dialog, reverse=True)
         assert [header.seq for header in backwards] == list(range(count))[::-1]
         assert list(begun.store.bodies(begun.dialog)) == [(n, b"%d" % n) for n in range(count)]
+
+    def test_tail_is_the_newest_entries_with_their_bodies(self, begun: Begun) -> None:
+        """The tail is what headers and bodies return from a number on, within the bounds of entries and bytes."""
+        assert begun.store.tail(begun.dialog) == ()
+        for bodies in ([b"a", b"b"], [b"x" * 100_000] * 4, [b""] * 300, [b"y" * 300_000]):
+            begun.say(*bodies)
+            headers = list(begun.store.headers(begun.dialog))
+            kept = [one for one in headers[-TAIL_ENTRIES:] if one.total > headers[-1].total - TAIL_BYTES]
+            for start in (0, -1, len(headers) - 1, len(headers) - 2, len(headers), 10**30):
+                expected = [(one, begun.store.body(begun.dialog, one.seq)) for one in kept if one.seq >= start]
+                assert list(begun.store.tail(begun.dialog, start)) == expected
+        with pytest.raises(NotFound):
+            begun.store.tail(DialogId("0" * 32))
+
+    def test_known_newest_header_changes_nothing(self, begun: Begun) -> None:
+        """Appending and annotating with the newest header that a writer knows, fresh or stale, writes what they would write without it."""
+        known = [NOTHING]
+        for number in range(6):
+            stale = known[number // 2]
+            head = begun.store.last(begun.dialog).turn_head
+            known.append(begun.store.append(begun.dialog, [words(b"%d" % number)], head, known[-1])[-1])
+            known.append(begun.store.annotate(begun.dialog, label(), stale))
+            with pytest.raises(Conflict):
+                begun.store.append(begun.dialog, [words(b"late")], head, stale)
+        assert known[1:] == list(begun.store.headers(begun.dialog))
+        assert begun.store.verify(begun.dialog) == ()
 
     def test_writing_does_not_disturb_a_reader(self, begun: Begun) -> None:
         """An iterator returns the entries at the time of the call, in any thread, also large bodies, while writing continues."""

@@ -54,6 +54,14 @@ ORDER BY e.seq LIMIT :rows;
 INSERT INTO {s}payload_refs SELECT session_no, dialog_no, :seq, :digest FROM {s}dialogs WHERE dialog_id = :dialog_id
 ON CONFLICT DO NOTHING;
 
+-- name: tail
+-- The newest entries, newest first: so many, and no more bytes than given beside the newest one's.
+SELECT {header}, {body} FROM {entries}
+WHERE {own_e} AND e.seq >= :start
+  AND e.seq > (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {own_f}) - :rows
+  AND e.total > (SELECT f.total FROM {s}{headers} AS f WHERE {own_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+ORDER BY e.seq DESC LIMIT :rows;
+
 -- name: reference_add
 INSERT INTO {s}payload_refs VALUES (:session_no, :dialog_no, :seq, :digest) ON CONFLICT DO NOTHING;
 
