@@ -41,13 +41,13 @@ def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, 
     Raises:
         Conflict: Another writer was first; nothing was written.
     """
-    headers = opened.append(store, dialog_id, entries, store.last(dialog_id))
-    return tuple(Handle(dialog_id, header.seq) for header in headers)
+    rows = opened.append(store, dialog_id, entries, store.last(dialog_id))
+    return tuple(Handle(dialog_id, header.seq) for header, _body in rows)
 
 
 def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
     """Write an entry outside the turn, and return its handle."""
-    return Handle(dialog_id, opened.annotate(store, dialog_id, entry).seq)
+    return Handle(dialog_id, opened.annotate(store, dialog_id, entry)[0].seq)
 
 
 def spans_of(store: Store, dialog_id: DialogId) -> tuple[Span, ...]:

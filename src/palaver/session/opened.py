@@ -23,6 +23,7 @@ from palaver.log import (
     Node,
     Span,
     Stretch,
+    body_digest,
     draft,
     entry_at,
     erased_since,
@@ -31,6 +32,7 @@ from palaver.log import (
 )
 from palaver.messages import FrozenDict, Message, Role, ToolMessage, media_of
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
+from palaver.session.recent import Recent, Row
 from palaver.store.protocol import SessionRecord, Store
 from palaver.transfer.landing import ReplayLogWarning
 from palaver.transfer.replay import Follower
@@ -77,6 +79,8 @@ class OpenSession(Generic[D]):
         make: Callable[[Node], D],
         runtime: Runtime | None = None,
         follower: Follower | None = None,
+        *,
+        active: float = 0.0,
     ) -> None:
         """Open a session; nothing is read yet.
 
@@ -86,6 +90,7 @@ class OpenSession(Generic[D]):
             make: Returns the object of a dialog.
             runtime: Resolves paths of prompts. Default: the default runtime.
             follower: Gets every write after the store acknowledged it.
+            active: When the session was last active, if that is known.
         """
         self.store = store
         self.session_id = session_id
@@ -93,7 +98,7 @@ class OpenSession(Generic[D]):
         self.dialogs: dict[DialogId, D] = {}
         self._make = make
         self._follower = follower
-        self._latest = 0.0
+        self._latest = active
 
     @property
     def record(self) -> SessionRecord:
@@ -147,7 +152,7 @@ class OpenSession(Generic[D]):
 # --- writing --------------------------------------------------------------------------------------------------------------------------
 
 
-def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: Header) -> Sequence[Header]:
+def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: Header) -> tuple[Row, ...]:
     """Append entries that belong to the turn, with their media, all or none, after the newest header that is known.
 
     Raises:
@@ -162,7 +167,8 @@ def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: He
     with (
         _storing(store, payloads) if payloads else nullcontext()
     ):  # most entries have no media, and need no transaction
-        return store.append(dialog_id, drafts, last.turn_head, last)
+        headers = store.append(dialog_id, drafts, last.turn_head, last)
+    return tuple(zip(headers, (ready.body for ready in drafts), strict=True))
 
 
 def annotate(
@@ -171,7 +177,7 @@ def annotate(
     entry: Entry,
     check: Callable[[Header], None] | None = None,
     last: Header | None = None,
-) -> Header:
+) -> Row:
     """Write an entry outside the turn, with its media.
 
     Args:
@@ -189,7 +195,7 @@ def annotate(
         header = store.annotate(dialog_id, ready, last)
         if check is not None:
             check(header)
-    return header
+    return header, ready.body
 
 
 @contextmanager
@@ -218,27 +224,32 @@ class OpenDialog:
         store: The store.
         node: The dialog's place in the tree.
         dialog_id: The opaque id.
-        last: The newest known header; `NOTHING` in an empty dialog.
+        recent: Reads the log, and what this process knows of the dialog's newest entries without asking the store.
         changes: How often something that was read is different now: erased, or rolled back with its transaction. What was computed before is void.
         prompt: The prompt in force.
     """
 
     def __init__(self, session: OpenSession[Any], node: Node, prompt: Top) -> None:
-        """Read the newest header."""
+        """Read nothing yet."""
         self.session = session
         self.store = session.store
         self.node = node
         self.dialog_id = node.dialog_id
-        self.last = self.store.last(node.dialog_id)
+        self.recent = Recent(session.store, node)
         self.changes = 0
         self.prompt = PromptInForce(self, prompt)
         self._lock = threading.RLock()
-        self._looked = self.last.seq
+        self._last: Header | None = None
+        self._looked = -1
         self._fold: Fold | None = None
         self._folded = 0
-        session.follow(node, self.last.seq)
 
     # --- what it contains -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> Header:
+        """The newest known header; `NOTHING` in an empty dialog. Read when it is first needed."""
+        return self.refresh() if self._last is None else self._last
 
     @property
     def count(self) -> int:
@@ -266,7 +277,7 @@ class OpenDialog:
         if at is not None and not -1 <= at <= last.seq:
             raise NotFound(f"{self.dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry has number {last.seq}.")
         if self._fold is None or self._folded != self.changes:  # what was folded is void
-            self._fold, self._folded = Fold(self.store, self.node), self.changes
+            self._fold, self._folded = Fold(self.recent, self.node), self.changes
         if at is None or at >= last.seq:
             return self._fold.view(last)
         return fold(self.store, self.dialog_id, at)
@@ -299,10 +310,10 @@ class OpenDialog:
         """
         timed = map(self._timed, entries)
         with self._lock:
-            headers = append(self.store, self.dialog_id, timed, self.last)
-            if headers:
-                self._note(headers[0], headers[-1])
-        return tuple(Handle(self.dialog_id, header.seq) for header in headers)
+            rows = append(self.store, self.dialog_id, timed, self.last)
+            if rows:
+                self._note(rows, rows[-1][0])
+        return tuple(Handle(self.dialog_id, header.seq) for header, _body in rows)
 
     def annotate(self, entry: Entry, check: Callable[[Header], None] | None = None) -> Handle:
         """Write an entry outside the turn, with its media, and return its handle; `check` as for the function `annotate`.
@@ -312,16 +323,20 @@ class OpenDialog:
         """
         timed = self._timed(entry)
         with self._lock:
-            header = annotate(self.store, self.dialog_id, timed, check, self.last)
-            self._note(header, header if header.turn_head == self.last.turn_head else self.last)
+            row = annotate(self.store, self.dialog_id, timed, check, self.last)
+            header = row[0]
+            self._note([row], header if header.turn_head == self.last.turn_head else self.last)
         return Handle(self.dialog_id, header.seq)
 
-    def _note(self, first: Header, last: Header) -> None:
+    def _note(self, rows: Sequence[Row], last: Header) -> None:
         """Record what was just written."""
-        if first.seq == self._looked + 1:  # nobody wrote in between
-            self._looked = max(last.seq, first.seq)
-        self.last = last
-        self.session.follow(self.node, max(first.seq, last.seq))
+        newest = rows[-1][0].seq
+        if rows[0][0].seq == self._looked + 1:  # nobody wrote in between
+            self._looked = newest
+        # a store may write other bytes than it was given: without secrets
+        self.recent.put(rows if all(body_digest(body) == header.digest for header, body in rows) else ())
+        self._last = last
+        self.session.follow(self.node, max(newest, last.seq))
 
     def _timed(self, entry: Entry) -> Entry:
         """Return an entry with the session's time, unless its maker set one."""
@@ -337,36 +352,51 @@ class OpenDialog:
 
         What another writer added to the turn stays unknown until `reload`, but an erasure counts at once.
         """
-        newest = self.store.last(self.dialog_id)
         with self._lock:
-            if newest == self.last and newest.seq == self._looked:
+            newest = self._look()
+            last = self._last
+            if last is None:
+                last = newest
+                self.session.follow(self.node, newest.seq)
+            elif newest == last and newest.seq == self._looked:
                 return newest
-            if not self._is_there(newest):  # its transaction was rolled back
+            elif not self._is_there(last, newest):  # its transaction was rolled back
                 self.changes += 1
-                self.last = newest
-            elif erased_since(self.store, self.dialog_id, self._looked) is not None:
+                last = newest
+            elif erased_since(self.recent, self.dialog_id, self._looked) is not None:
                 self.changes += 1
+                self.recent.rows = ()
             self._looked = newest.seq
-            if newest.turn_head == self.last.turn_head:  # only entries outside the turn are new
-                self.last = newest
-            return self.last
+            # else another writer continued the turn
+            self._last = newest if newest.turn_head == last.turn_head else last
+            return self._last
 
-    def _is_there(self, newest: Header) -> bool:
+    def _look(self) -> Header:
+        """Read the entries from the newest known one on, and return the newest header."""
+        known = self.recent.rows
+        came = self.store.tail(self.dialog_id, known[-1][0].seq if known else 0)
+        if known and came and came[0] == known[-1]:
+            self.recent.put(came[1:])
+        else:
+            self.recent.rows = came
+        return came[-1][0] if came else self.store.last(self.dialog_id)
+
+    def _is_there(self, last: Header, newest: Header) -> bool:
         """Return whether the newest known entry is still in the store."""
-        if self.last.seq < 0:
+        if last.seq < 0:
             return True
         try:
-            return self.last.seq <= newest.seq and _same(self.store.header(self.dialog_id, self.last.seq), self.last)
+            return last.seq <= newest.seq and _same(self.recent.header(self.dialog_id, last.seq), last)
         except NotFound:
             return False
 
     def reload(self) -> Header:
         """Read everything that was written, and return the newest header."""
-        self.refresh()
         with self._lock:
-            self.last = self.store.last(self.dialog_id)
-            self.session.follow(self.node, self.last.seq)
-            return self.last
+            self.refresh()
+            self._last = self.recent.last(self.dialog_id)
+            self.session.follow(self.node, self._last.seq)
+            return self._last
 
     def require_unerased(self, at: int, what: str) -> None:
         """Refuse what was computed before something in the dialog was erased: it may repeat the words.
@@ -454,9 +484,9 @@ class PromptInForce:
     def _recorded_path(self) -> str | None:
         """Return the path that the newest message of neither the model nor a tool names; reads headers back to it, and one body."""
         for span in reversed(self._dialog.spans()):
-            for header in self._dialog.store.headers(span.dialog, span.start, span.stop, reverse=True):
+            for header in self._dialog.recent.headers(span.dialog, span.start, span.stop, reverse=True):
                 if header.kind == "message" and header.role not in _ANSWERS:
-                    entry = entry_at(self._dialog.store, Handle(span.dialog, header.seq))
+                    entry = entry_at(self._dialog.recent, Handle(span.dialog, header.seq))
                     return entry.prompt if isinstance(entry, MessageEntry) else None
         return None
 

@@ -30,8 +30,8 @@ class Recent:
 
     def put(self, rows: Sequence[Row]) -> None:
         """Keep entries that are now the newest: after those that are known, or in their place."""
-        known = self.rows if rows and self.rows and rows[0][0].seq == self.rows[-1][0].seq + 1 else ()
-        kept = (*known, *rows)[-TAIL_ENTRIES:]
+        follows = rows and self.rows and rows[0][0].seq == self.rows[-1][0].seq + 1
+        kept = (*self.rows, *rows)[-TAIL_ENTRIES:] if follows else tuple(rows)[-TAIL_ENTRIES:]
         least = kept[-1][0].total - TAIL_BYTES if kept else 0
         self.rows = tuple(row for row in kept if row[0].total > least)
 

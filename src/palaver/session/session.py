@@ -63,10 +63,11 @@ class Session:
         found_by: str = "",
         others: int = 0,
         owned: bool = False,
+        active: float = 0.0,
     ) -> None:
         self.store = store
         self.session_id = session_id
-        self.opened = OpenSession(store, session_id, self._dialog, runtime, follower)
+        self.opened = OpenSession(store, session_id, self._dialog, runtime, follower, active=active)
         self.found_by = found_by
         self.others = others
         self._owned = owned
@@ -160,7 +161,8 @@ class Session:
             missing.hint = missing.hint or f"Session.open(store, {reference!r}, create=True) makes one of this name."
             raise
         follower = follower_of(log_base)
-        session = cls(known, record.session_id, runtime, follower, found_by=by, others=others, owned=owned)
+        found: Any = {"found_by": by, "others": others, "owned": owned, "active": record.updated_at}
+        session = cls(known, record.session_id, runtime, follower, **found)
         session.opened.follow_all()
         return session
 
@@ -221,10 +223,10 @@ class Session:
         Raises:
             NotFound: The session has no dialog.
         """
-        root = self.record.root
-        if root is None:
+        node = self.store.root(self.session_id)
+        if node is None:
             raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
-        return self.opened.dialog(root)
+        return self.opened.dialog(node.dialog_id, node)
 
     @property
     def newest(self) -> Dialog:

@@ -128,6 +128,12 @@ class MemoryStore:
         with self.contents.using():
             return self.contents.log(dialog_id).node
 
+    def root(self, session_id: SessionId) -> Node | None:
+        """Return the node of a session's root, or None."""
+        with self.contents.using():
+            root = self.contents.session(session_id).root
+            return None if root is None else self.contents.log(root).node
+
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
         """Return the dialogs of a session in order."""
         with self.contents.using():

@@ -222,6 +222,10 @@ class Store(Reader, Protocol):
         """
         ...
 
+    def root(self, session_id: SessionId) -> Node | None:
+        """Return the node of the dialog that a session's record names as its root, or None."""
+        ...
+
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
         """Return the dialogs of a session whose `order` is larger than `after`, in order."""
         ...

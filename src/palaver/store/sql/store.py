@@ -123,6 +123,10 @@ class SqlStore:
         """Return a dialog's node."""
         return self._tree.get(dialog_id)
 
+    def root(self, session_id: SessionId) -> Node | None:
+        """Return the node of a session's root, or None."""
+        return self._tree.root(session_id)
+
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
         """Return the dialogs of a session in order."""
         return self._tree.of_session(session_id, after)

@@ -23,6 +23,13 @@ SELECT
 FROM {s}dialogs AS d JOIN {s}sessions AS s USING (session_no)
 WHERE d.dialog_id = :dialog_id;
 
+-- name: root_get
+SELECT
+  d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
+  d.created_at, d.relation, d.metadata, d.shared
+FROM {s}sessions AS s JOIN {s}dialogs AS d ON d.dialog_id = s.root
+WHERE s.session_id = :session_id;
+
 -- name: nodes_of
 SELECT
   d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
