@@ -41,7 +41,7 @@ def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, 
     Raises:
         Conflict: Another writer was first; nothing was written.
     """
-    rows = opened.append(store, dialog_id, entries, store.last(dialog_id))
+    rows = opened.append(store, dialog_id, entries, store.last(dialog_id).turn_head)
     return tuple(Handle(dialog_id, header.seq) for header, _body in rows)
 
 

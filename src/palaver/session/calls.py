@@ -162,6 +162,7 @@ class CallHistory(Sequence[ModelCall]):
 
     def __len__(self) -> int:
         """Return the number of calls; read the headers of new ones."""
+        self._dialog.refresh()
         self._catch_up()
         return len(self._inherited) + len(self._own)
 
@@ -188,12 +189,12 @@ class CallHistory(Sequence[ModelCall]):
         return ModelCall(store=self._store, number=number + 1, handle=place, entry=entry)
 
     def _catch_up(self) -> None:
-        last = self._dialog.refresh()
+        last = self._dialog.last
         if self._changes != self._dialog.changes:  # a call may be erased, or rolled back
             self._own, self._read, self._latest = [], -1, None
             self._changes = self._dialog.changes
         if last.seq > self._read:
-            new = self._store.latest_of_kind(self._dialog.dialog_id, "invocation", self._read + 1, last.seq + 1)
+            new = self._dialog.recent.latest_of_kind(self._dialog.dialog_id, "invocation", self._read + 1, last.seq + 1)
             self._own += sorted(header.seq for header in new)
             self._read = last.seq
 
@@ -222,12 +223,12 @@ class CallHistory(Sequence[ModelCall]):
                 f"The request was not compiled from a view of dialog {dialog_id}.", hint="Use dialog.request()."
             )
         self._catch_up()
-        saw = manifest(view, self._dialog.view(view.at))
+        saw = manifest(view, self._dialog.known_view(view.at))
         asked = thaw(_calls().dump_python(request.call, mode="json", exclude_defaults=True))
         before = self._latest or self._find_latest()
         data, depth = _recorded(request, saw, asked, before)
 
-        def check(_: Header) -> None:  # in the transaction of the write, so no erasure comes between
+        def check(_: Header) -> None:  # and no erasure comes before the write
             self._dialog.require_unerased(view.at, "the request")
 
         place = self._dialog.annotate(Invocation(model=request.model, manifest=data), check)

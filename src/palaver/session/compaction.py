@@ -327,21 +327,22 @@ class Compactions:
         said = {name: value for name, value in kept.items() if value is not None}
         if said:
             entry = Compaction.model_validate({**dict(entry), **said})
-        return self._dialog.annotate(entry, lambda header: self._require_current(header, base))
+        return self._dialog.annotate(entry, lambda newest: self._require_current(newest, base))
 
     def record_rejected(self, attempt: Mapping[str, Any]) -> Handle:
         """Write how a rejected compaction came about, outside the turn."""
         return self._dialog.annotate(Custom(custom_type=ATTEMPT, data=attempt))
 
-    def _require_current(self, header: Header, at: int) -> None:
-        """Refuse a compaction, just written, of a view in which something changed meanwhile."""
+    def _require_current(self, newest: Header, at: int) -> None:
+        """Refuse a compaction of a view in which something changed before the newest entry."""
         dialog_id = self._dialog.dialog_id
         self._dialog.require_unerased(at, "the view")
-        known = header_at(self._store, dialog_id, at).view_base
-        newest = header_at(self._store, dialog_id, header.seq - 1).view_base
-        if newest != known:
+        known = header_at(self._dialog.recent, dialog_id, at).view_base
+        if newest.view_base != known:
             why = f"A compaction of dialog {dialog_id} was committed or undone meanwhile. Nothing was written."
-            raise Conflict(dialog_id, known, newest, why=why, hint="Reload the dialog, and make the view again.")
+            raise Conflict(
+                dialog_id, known, newest.view_base, why=why, hint="Reload the dialog, and make the view again."
+            )
 
     # --- undoing ----------------------------------------------------------------------------------------------------------------------
 
@@ -404,4 +405,4 @@ class Compactions:
         entry: Entry = checkpoint(
             view, held(self._store, view.dialog_id, view.at), policy="undo", tokens_before=0, tokens_after=0
         ).model_copy(update={"undone": seq})
-        return self._dialog.annotate(entry, lambda header: self._require_current(header, known))
+        return self._dialog.annotate(entry, lambda newest: self._require_current(newest, known))

@@ -36,7 +36,7 @@ from palaver.session.recent import Recent, Row
 from palaver.store.protocol import SessionRecord, Store
 from palaver.transfer.landing import ReplayLogWarning
 from palaver.transfer.replay import Follower
-from palaver.view import Fold, View, fold
+from palaver.view import Fold, View, fold, header_at
 
 _TICK = 1e-6
 """Seconds between two entries when the clock does not advance or was set back."""
@@ -152,11 +152,13 @@ class OpenSession(Generic[D]):
 # --- writing --------------------------------------------------------------------------------------------------------------------------
 
 
-def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: Header) -> tuple[Row, ...]:
-    """Append entries that belong to the turn, with their media, all or none, after the newest header that is known.
+def append(
+    store: Store, dialog_id: DialogId, entries: Iterable[Entry], turn_head: int, last: Header | None = None
+) -> tuple[Row, ...]:
+    """Append entries that belong to the turn, with their media, all or none (`Store.append`).
 
     Raises:
-        Conflict: Its `turn_head` is not the turn's last entry: another writer was first, and nothing was written.
+        Conflict: Another writer was first, and nothing was written.
         InvalidInput: An entry may not follow.
     """
     drafts, payloads = [], list[bytes]()
@@ -167,35 +169,20 @@ def append(store: Store, dialog_id: DialogId, entries: Iterable[Entry], last: He
     with (
         _storing(store, payloads) if payloads else nullcontext()
     ):  # most entries have no media, and need no transaction
-        headers = store.append(dialog_id, drafts, last.turn_head, last)
+        headers = store.append(dialog_id, drafts, turn_head, last)
     return tuple(zip(headers, (ready.body for ready in drafts), strict=True))
 
 
-def annotate(
-    store: Store,
-    dialog_id: DialogId,
-    entry: Entry,
-    check: Callable[[Header], None] | None = None,
-    last: Header | None = None,
-) -> Row:
-    """Write an entry outside the turn, with its media.
-
-    Args:
-        store: The store.
-        dialog_id: The dialog.
-        entry: The entry.
-        check: Raises to refuse the entry, given its header. Called in the same transaction, after the write, so no other writer comes between.
-        last: The newest header, as far as the caller knows.
+def annotate(store: Store, dialog_id: DialogId, entry: Entry, last: Header | None = None) -> Row:
+    """Write an entry outside the turn, with its media (`Store.annotate`).
 
     Raises:
+        Conflict: `last` is not the newest header.
         InvalidInput: The entry may not be outside a turn.
     """
     ready, media = draft(entry)
-    with store.transaction() if check else nullcontext(), _storing(store, media.values()):
-        header = store.annotate(dialog_id, ready, last)
-        if check is not None:
-            check(header)
-    return header, ready.body
+    with _storing(store, media.values()):
+        return store.annotate(dialog_id, ready, last), ready.body
 
 
 @contextmanager
@@ -240,6 +227,7 @@ class OpenDialog:
         self.prompt = PromptInForce(self, prompt)
         self._lock = threading.RLock()
         self._last: Header | None = None
+        self._newest: Header | None = None
         self._looked = -1
         self._fold: Fold | None = None
         self._folded = 0
@@ -273,7 +261,12 @@ class OpenDialog:
 
     def view(self, at: int | None = None) -> View:
         """Return the view of everything up to an own entry (None: the newest), from the view before and what is new."""
-        last = self.refresh()
+        self.refresh()
+        return self.known_view(at)
+
+    def known_view(self, at: int | None = None) -> View:
+        """Return a view as `view` does, of what is known without asking the store for more."""
+        last = self.last
         if at is not None and not -1 <= at <= last.seq:
             raise NotFound(f"{self.dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry has number {last.seq}.")
         if self._fold is None or self._folded != self.changes:  # what was folded is void
@@ -308,35 +301,72 @@ class OpenDialog:
             Conflict: Another writer was first; nothing was written.
             InvalidInput: An entry may not follow.
         """
-        timed = map(self._timed, entries)
+        timed = list(map(self._timed, entries))
         with self._lock:
-            rows = append(self.store, self.dialog_id, timed, self.last)
+            head = self.last.turn_head
+            rows = self._written(lambda last: append(self.store, self.dialog_id, timed, head, last))
             if rows:
                 self._note(rows, rows[-1][0])
         return tuple(Handle(self.dialog_id, header.seq) for header, _body in rows)
 
     def annotate(self, entry: Entry, check: Callable[[Header], None] | None = None) -> Handle:
-        """Write an entry outside the turn, with its media, and return its handle; `check` as for the function `annotate`.
+        """Write an entry outside the turn, with its media, and return its handle.
+
+        Args:
+            entry: The entry.
+            check: Raises to refuse the entry, given the newest header. No other writer comes between it and the write.
 
         Raises:
             InvalidInput: The entry may not be outside a turn.
         """
         timed = self._timed(entry)
+
+        def write(last: Header | None) -> tuple[Row, ...]:
+            if last is not None:
+                if check is not None:
+                    check(last)
+                return (annotate(self.store, self.dialog_id, timed, last),)
+            with self.store.transaction():  # nobody else writes before its end
+                row = annotate(self.store, self.dialog_id, timed)
+                if check is not None:
+                    check(header_at(self.store, self.dialog_id, row[0].seq - 1))
+                return (row,)
+
         with self._lock:
-            row = annotate(self.store, self.dialog_id, timed, check, self.last)
-            header = row[0]
-            self._note([row], header if header.turn_head == self.last.turn_head else self.last)
+            rows = self._written(write)
+            header = rows[0][0]
+            self._note(rows, header if header.turn_head == self.last.turn_head else self.last)
         return Handle(self.dialog_id, header.seq)
+
+    def _written(self, write: Callable[[Header | None], tuple[Row, ...]]) -> tuple[Row, ...]:
+        """Write directly after the newest known header, which reads nothing; if another writer was first, after the newest one.
+
+        Where that fails, too, the store itself finds the newest header, for it may be damaged.
+        """
+        if self._newest is None:
+            self.refresh()
+        tried: Header | None = None
+        while True:
+            newest = self._newest
+            try:
+                return write(None if newest == tried else newest)
+            except Conflict:
+                if newest == tried:
+                    raise
+                tried = newest
+                self.refresh()
 
     def _note(self, rows: Sequence[Row], last: Header) -> None:
         """Record what was just written."""
-        newest = rows[-1][0].seq
+        self._newest = rows[-1][0]
         if rows[0][0].seq == self._looked + 1:  # nobody wrote in between
-            self._looked = newest
-        # a store may write other bytes than it was given: without secrets
-        self.recent.put(rows if all(body_digest(body) == header.digest for header, body in rows) else ())
+            self._looked = self._newest.seq
+        if all(body_digest(body) == header.digest for header, body in rows):
+            self.recent.follow(rows)
+        else:  # the store wrote other bytes than it was given: without secrets
+            self.recent.rows = ()
         self._last = last
-        self.session.follow(self.node, max(newest, last.seq))
+        self.session.follow(self.node, max(self._newest.seq, last.seq))
 
     def _timed(self, entry: Entry) -> Entry:
         """Return an entry with the session's time, unless its maker set one."""
@@ -353,7 +383,7 @@ class OpenDialog:
         What another writer added to the turn stays unknown until `reload`, but an erasure counts at once.
         """
         with self._lock:
-            newest = self._look()
+            newest = self._newest = self._look()
             last = self._last
             if last is None:
                 last = newest
@@ -376,7 +406,7 @@ class OpenDialog:
         known = self.recent.rows
         came = self.store.tail(self.dialog_id, known[-1][0].seq if known else 0)
         if known and came and came[0] == known[-1]:
-            self.recent.put(came[1:])
+            self.recent.follow(came[1:])
         else:
             self.recent.rows = came
         return came[-1][0] if came else self.store.last(self.dialog_id)
@@ -408,7 +438,7 @@ class OpenDialog:
         Raises:
             Conflict: Something was erased.
         """
-        erased = erased_since(self.store, self.dialog_id, at)
+        erased = erased_since(self.recent, self.dialog_id, at)
         if erased is not None:
             raise Conflict(
                 self.dialog_id,

@@ -28,10 +28,11 @@ class Recent:
         self._store = store
         self._node = node
 
-    def put(self, rows: Sequence[Row]) -> None:
-        """Keep entries that are now the newest: after those that are known, or in their place."""
-        follows = rows and self.rows and rows[0][0].seq == self.rows[-1][0].seq + 1
-        kept = (*self.rows, *rows)[-TAIL_ENTRIES:] if follows else tuple(rows)[-TAIL_ENTRIES:]
+    def follow(self, rows: Sequence[Row]) -> None:
+        """Keep newer entries after those that are known; forget those if one is missing between."""
+        if rows and self.rows and rows[0][0].seq != self.rows[-1][0].seq + 1:
+            self.rows = ()
+        kept = (*self.rows, *rows)[-TAIL_ENTRIES:]
         least = kept[-1][0].total - TAIL_BYTES if kept else 0
         self.rows = tuple(row for row in kept if row[0].total > least)
 

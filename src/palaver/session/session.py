@@ -11,7 +11,7 @@ from typing import Any, Self, TextIO, overload
 from palaver import erasure, providers, wire
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
-from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, ToolSpec, TurnEnded, child_of, rule
+from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import a_type
@@ -861,29 +861,24 @@ class Dialog:
             hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
         made = wire.Call(model=model, **call)
-        own = None if tools is None else tools_of(tools)
-        if recall is not None:
-            own = with_recall(self.opened.view().tools if own is None else own, recall=recall)
-        self._declare(own, made.provider_tools, at)
+        if at is not None and not (tools is None and recall is None):
+            raise InvalidInput(
+                "A request for an earlier view has the tools of that time.",
+                hint="Leave out `at`, or `tools` and `recall`.",
+            )
         view = self.opened.view(at)
+        if at is None:
+            declared = view.tools if tools is None else tools_of(tools)
+            declared = declared if recall is None else with_recall(declared, recall=recall)
+            if (declared, made.provider_tools) != (view.tools, view.provided):
+                self.record(Toolset(tools=declared, provided=made.provider_tools or None))
+                view = self.opened.view()
         if policy is not None or budget is not None:
             view = self.compaction.compose(policy, budget, model=model, view=view, profile=known).view
         request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
         request.check()
         self._asked = None if at is not None else (request, self.opened.last.seq)
         return request
-
-    def _declare(self, tools: tuple[ToolSpec, ...] | None, provided: Mapping[str, Any], at: int | None) -> None:
-        """Record the tools of a request if they are not the dialog's yet."""
-        if at is not None and tools is not None:
-            raise InvalidInput(
-                "A request for an earlier view has the tools of that time.",
-                hint="Leave out `at`, or `tools` and `recall`.",
-            )
-        seen = self.opened.view()
-        declared = seen.tools if tools is None else tools
-        if at is None and (declared, provided) != (seen.tools, seen.provided):
-            self.record(Toolset(tools=declared, provided=provided or None))
 
     def call_tool(self, name: str, args: Mapping[str, Any] | str) -> str:
         """Answer a call of `recall` or `search_history`, which `request(..., recall=True)` offers to the model.

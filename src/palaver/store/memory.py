@@ -29,7 +29,15 @@ from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_changes, check_dialog_prefix, check_kinds, check_prefix, checked, unknown
+from palaver.store.records import (
+    check_changes,
+    check_dialog_prefix,
+    check_kinds,
+    check_prefix,
+    checked,
+    moved_on,
+    unknown,
+)
 
 
 class MemoryStore:
@@ -156,23 +164,25 @@ class MemoryStore:
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
     def append(
-        self,
-        dialog_id: DialogId,
-        drafts: Sequence[Draft],
-        turn_head: int,
-        last: Header | None = None,  # noqa: ARG002 - reading it costs nothing
+        self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int, last: Header | None = None
     ) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
         with self.contents.using():
-            log = self.contents.log(dialog_id)
+            log = self._log(dialog_id, last)
             made = appended(dialog_id, log.last, drafts, turn_head)
             return self._add(log, made, [bytes(draft.body) for draft in drafts])
 
-    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:  # noqa: ARG002 - as above
+    def annotate(self, dialog_id: DialogId, draft: Draft, last: Header | None = None) -> Header:
         """Append an entry outside the turn."""
         with self.contents.using():
-            log = self.contents.log(dialog_id)
+            log = self._log(dialog_id, last)
             return self._add(log, (next_header(draft, log.last, turn=False),), [bytes(draft.body)])[0]
+
+    def _log(self, dialog_id: DialogId, last: Header | None) -> DialogContents:
+        log = self.contents.log(dialog_id)
+        if last is not None and last != log.last:
+            raise moved_on(dialog_id, last, log.last)
+        return log
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
         """Write entries of another store as they are (`palaver.store.protocol.Copyable`)."""

@@ -253,10 +253,10 @@ class Store(Reader, Protocol):
             dialog_id: The dialog.
             drafts: The entries.
             turn_head: The number of the turn's last entry.
-            last: The newest header as the caller knows it. Where it still is the newest, a store need not read it; else it reads the newest one.
+            last: The newest header as the caller knows it, for a write that reads nothing. Default: the store reads it.
 
         Raises:
-            Conflict: Another writer moved the turn head.
+            Conflict: Another writer moved the turn head; or `last` is not the newest header.
             InvalidInput: An entry may not follow (`palaver.log.headers`).
         """
         ...
@@ -265,6 +265,7 @@ class Store(Reader, Protocol):
         """Append an entry outside the turn. It gets the next number and does not move the turn head; `last` as for `append`.
 
         Raises:
+            Conflict: `last` is not the newest header.
             InvalidInput: The entry belongs inside a turn, or what it requires is no longer so.
         """
         ...

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from palaver.errors import InvalidInput, NotFound, StoreDamaged, StoreError
+from palaver.errors import Conflict, InvalidInput, NotFound, StoreDamaged, StoreError
 from palaver.ids import DialogId
-from palaver.log import Node, Span, require_storable
+from palaver.log import Header, Node, Span, require_storable
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -96,6 +96,12 @@ def check_changes(changes: Mapping[str, object]) -> None:
     wrong = sorted(changes.keys() - CHANGEABLE)
     if wrong:
         raise InvalidInput(f"A session's {', '.join(wrong)} cannot change; these can: {', '.join(sorted(CHANGEABLE))}.")
+
+
+def moved_on(dialog_id: DialogId, known: Header, newest: Header) -> Conflict:
+    """Return the error for a header that is not the newest of its dialog any more."""
+    why = f"Entry {known.seq} is not the newest of dialog {dialog_id}, as it was. Nothing was written."
+    return Conflict(dialog_id, known.seq, newest.seq, why=why)
 
 
 def check_kinds(kinds: str | Collection[str]) -> frozenset[str]:

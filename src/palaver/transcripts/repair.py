@@ -65,7 +65,7 @@ def _require_undamaged(store: Store, dialog_id: DialogId) -> None:
 
 
 def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:
-    opened.append(store, dialog_id, [entry], store.last(dialog_id))
+    opened.append(store, dialog_id, [entry], store.last(dialog_id).turn_head)
 
 
 class _Mender:

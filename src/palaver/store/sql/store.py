@@ -11,11 +11,19 @@ from typing import Any, Self
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import Draft, Header, Node, Span, appended, check_taken, next_header, references
+from palaver.log import NOTHING, Draft, Header, Node, Span, appended, check_taken, next_header, references
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import MIN_PREFIX_DIGITS, check_changes, check_kinds, check_prefix, checked, unknown
+from palaver.store.records import (
+    MIN_PREFIX_DIGITS,
+    check_changes,
+    check_kinds,
+    check_prefix,
+    checked,
+    moved_on,
+    unknown,
+)
 from palaver.store.sql import log, rows, search, verify
 from palaver.store.sql.database import Database, NotAsRequired
 from palaver.store.sql.erasing import SqlEraser
@@ -168,27 +176,26 @@ class SqlStore:
     ) -> tuple[Header, ...]:
         """Write what follows the newest header, in one transaction that keeps other writers out of the dialog.
 
-        Where the header that the caller knows is still the newest, nothing is read, and the transaction is one journey to a server.
+        Where the caller knows the newest header, nothing is read, and the transaction is one journey to a server.
         """
+        place = {"dialog_id": dialog_id}
         try:
             with self._db.writing() as db:
                 if not self._db.one_writer:
-                    db.run("dialog_lock", dialog_id=dialog_id)
+                    db.run("dialog_lock", **place)
                 if known is None:
-                    last = log.newest(db, dialog_id, strict=True)
+                    known = log.newest(db, dialog_id, strict=True)
                 else:
-                    last = known
-                    log.require_newest(db, dialog_id, last)
-                made = follow(last)
-                place = {"dialog_id": dialog_id}
+                    log.require_newest(db, dialog_id, known)
+                made = follow(known)
                 written = [(header, bytes(body)) for header, body in zip(made, bodies, strict=True)]
                 db.many("entry_add", [{**place, **log.header_values(header), "body": body} for header, body in written])
                 named = [(header.seq, blob_digest(blob_id)) for header, body in written for blob_id in references(body)]
                 db.many("entry_reference_add", [{**place, "seq": seq, "digest": digest} for seq, digest in named])
                 db.run("entry_touch", **place, at=max([header.at for header in made]))
                 return made
-        except NotAsRequired:  # another writer was first, or an erasure changed it
-            return self._write(dialog_id, bodies, follow)
+        except NotAsRequired as error:
+            raise moved_on(dialog_id, known or NOTHING, self.last(dialog_id)) from error
 
     def last(self, dialog_id: DialogId) -> Header:
         """Return the newest header of a dialog's own entries, `NOTHING` when it has none."""

@@ -182,16 +182,18 @@ class EntryLaws(LawGroup):
         with pytest.raises(NotFound):
             begun.store.tail(DialogId("0" * 32))
 
-    def test_known_newest_header_changes_nothing(self, begun: Begun) -> None:
-        """Appending and annotating with the newest header that a writer knows, fresh or stale, writes what they would write without it."""
+    def test_write_after_a_known_header_needs_it_to_be_the_newest(self, begun: Begun) -> None:
+        """With the newest header, appending and annotating write what they would write without it; with any other, nothing."""
         known = [NOTHING]
         for number in range(6):
-            stale = known[number // 2]
-            head = begun.store.last(begun.dialog).turn_head
-            known.append(begun.store.append(begun.dialog, [words(b"%d" % number)], head, known[-1])[-1])
-            known.append(begun.store.annotate(begun.dialog, label(), stale))
-            with pytest.raises(Conflict):
-                begun.store.append(begun.dialog, [words(b"late")], head, stale)
+            known.append(begun.store.append(begun.dialog, [words(b"%d" % number)], known[-1].turn_head, known[-1])[-1])
+            known.append(begun.store.annotate(begun.dialog, label(), known[-1]))
+            head = known[-1].turn_head
+            for stale in (*known[:-1], known[-1]._replace(at=1.0), known[-1]._replace(digest=b"0" * 16)):
+                with pytest.raises(Conflict):
+                    begun.store.append(begun.dialog, [words(b"late")], head, stale)
+                with pytest.raises(Conflict):
+                    begun.store.annotate(begun.dialog, label(), stale)
         assert known[1:] == list(begun.store.headers(begun.dialog))
         assert begun.store.verify(begun.dialog) == ()
 
