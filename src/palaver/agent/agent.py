@@ -697,11 +697,12 @@ class Agent(Generic[OutputT]):
         handler: StreamHandler | None,
     ) -> None:
         dialog.reload()
-        turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id, asked=bool(text)))
-        require_unclaimed(dialog.store, dialog.dialog_id, turn)
+        turn = await run_in_worker(partial(read_turn, dialog.opened.recent, dialog.dialog_id, asked=bool(text)))
+        require_unclaimed(dialog.opened.recent, dialog.dialog_id, turn)
         if settings.call.get("abandon"):
             await run_in_worker(partial(abandon, dialog))
-            turn.catch_up(dialog.store, dialog.dialog_id)
+            dialog.opened.refresh()
+            turn.catch_up(dialog.opened.recent, dialog.dialog_id)
         if not text and not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
             raise _nothing_new()
         trace.resumed = turn.began >= 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from palaver.agent.compacting import is_plain, room_after, shaped
 from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
-from palaver.agent.invoking import InvokeResult
+from palaver.agent.invoking import InvokeResult, ProviderInvoker
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.trace import Trace
 from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, deliveries, unfinished
@@ -77,7 +77,7 @@ async def _deliver(run: AgentRun) -> None:
 
 async def _declare(run: AgentRun) -> None:
     """Record tools, instructions, core memory and model if they differ from those in force."""
-    view = await run_in_worker(run.dialog.view)
+    view = await run_in_worker(run.view)
     if view.model in run.settings.options.fallback_models:  # it accepted what another had refused
         run.settings = replace(run.settings, model=view.model)
     changed: list[Entry] = []
@@ -118,7 +118,7 @@ def _as_stored(run: AgentRun, entry: Instructions) -> Instructions:
 def _in_force(run: AgentRun, view: View) -> Instructions:
     """Return the instructions in force that are an entry of their own."""
     for place in _places(run, view, "instructions"):
-        entry = entry_at(run.dialog.store, place)
+        entry = entry_at(run.dialog.opened.recent, place)
         if isinstance(entry, Instructions):
             return entry
     return Instructions()
@@ -128,7 +128,7 @@ def _places(run: AgentRun, view: View, kind: str) -> Iterator[Handle]:
     """Yield the entries of a kind that are in force before the conversation."""
     for span in view.state:
         place = Handle(span.dialog, span.start)
-        if run.dialog.store.header(*place[:2]).kind == kind:
+        if run.dialog.opened.recent.header(*place[:2]).kind == kind:
             yield place
 
 
@@ -275,7 +275,8 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     args: dict[str, Any] = {"stream": bool(run.listeners), **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.dialog.record()  # raises Conflict if another process took over, before anything is paid for
+    if not isinstance(settings.invoker, ProviderInvoker):
+        run.dialog.record()  # raises Conflict if another process took over, before anything is paid for
     run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(
@@ -336,7 +337,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         # a store may redact what it writes, but the call must run with the model's own arguments
         run.turn.response = kept
         return
-    run.look()
+    run.look(anew=True)
     run.deliver(kept)
     run.end("final" if run.listeners.fault is None else "failed", _answer(kept, result))
 

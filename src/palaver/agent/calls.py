@@ -96,7 +96,7 @@ async def _decide(run: AgentRun, call: ToolCallContent) -> None:
     if decision is None:
         run.undecided.add(call.id)
         return
-    annotate(run.dialog.store, run.dialog.dialog_id, decision.entry(call.id))
+    run.dialog.opened.annotate(decision.entry(call.id))
     run.look()
 
 

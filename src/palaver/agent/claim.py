@@ -17,6 +17,7 @@ from pathlib import Path
 from palaver.agent.turn import TurnState
 from palaver.errors import Busy, InvalidInput
 from palaver.ids import DialogId, now
+from palaver.log import Reader
 from palaver.store.protocol import Store
 
 _SILENCE = 600.0
@@ -71,7 +72,7 @@ def require_no_transaction(store: Store) -> None:
 # --- other processes ----------------------------------------------------------------------------------------------------
 
 
-def require_unclaimed(store: Store, dialog_id: DialogId, turn: TurnState) -> None:
+def require_unclaimed(reader: Reader, dialog_id: DialogId, turn: TurnState) -> None:
     """Raise if another process is answering in a dialog that this process has reserved.
 
     An open turn belongs to the process that began it. It is free if that process is known to be dead, or if its last step is older
@@ -82,8 +83,8 @@ def require_unclaimed(store: Store, dialog_id: DialogId, turn: TurnState) -> Non
     """
     if not turn.open or _ended(turn.process):
         return
-    head = store.last(dialog_id).turn_head
-    if now() - store.header(dialog_id, head).at < _SILENCE:
+    head = reader.last(dialog_id).turn_head
+    if now() - reader.header(dialog_id, head).at < _SILENCE:
         raise Busy(dialog_id)
 
 

@@ -84,7 +84,7 @@ async def shaped(run: AgentRun, closing: str, limit: int | None = None) -> Worki
 
 def _unplanned(run: AgentRun, manager: ContextManager | None, after: tuple[Exchange, ...]) -> View:
     """Return the whole view of the call, as a plain context manager shapes it."""
-    view = with_notices(run.dialog.view(), after)
+    view = with_notices(run.view(), after)
     if manager is None:
         return view
     budget = run.settings.budget or Budget.of_input(2**53)
@@ -115,8 +115,8 @@ async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
         Conflict: Another process wrote meanwhile.
     """
     dialog.reload()
-    turn = await run_in_worker(partial(read_turn, dialog.store, dialog.dialog_id))
-    require_unclaimed(dialog.store, dialog.dialog_id, turn)
+    turn = await run_in_worker(partial(read_turn, dialog.opened.recent, dialog.dialog_id))
+    require_unclaimed(dialog.opened.recent, dialog.dialog_id, turn)
     tail = dialog.tail
     if turn.open or turn.pending or turn.inbox or tail is None or not tail.is_assistant_side:
         raise InvalidInput(
@@ -177,7 +177,7 @@ def _planned(run: AgentRun, manager: Policy, after: tuple[Exchange, ...], limit:
     most -= sum(meter.exchange(exchange) for exchange in after)  # the notices come after the view and are never cut
     if most != budget.limit:
         budget = budget.with_limit(max(most, 1))
-    view = run.dialog.view()
+    view = run.view()
     made = _composed(run, manager, view, budget)
     if made.view.compact_at:  # the provider compares it with its own count
         made = replace(made, view=replace(made.view, compact_at=manager.compact_at(whole)))
@@ -193,10 +193,10 @@ def _reported(run: AgentRun, meter: Meter) -> tuple[int, int]:
 
 def _fired(run: AgentRun, manager: Policy) -> _Proposal | None:
     """Return the proposal for a smaller view if a trigger fires although the view still fits."""
-    dialog, meter, store, model = run.dialog, _meter(run), run.dialog.store, run.settings.model
-    view, last = dialog.view(), store.last(dialog.dialog_id)
+    dialog, meter, log, model = run.dialog, _meter(run), run.dialog.opened.recent, run.settings.model
+    view, last = run.view(), log.last(dialog.dialog_id)
     said = next(
-        (header.at for header in store.headers(dialog.dialog_id, reverse=True) if header.kind == "message"), last.at
+        (header.at for header in log.headers(dialog.dialog_id, reverse=True) if header.kind == "message"), last.at
     )
     figures = Figures(
         events=sum(exchange.messages or 1 for exchange in view.exchanges),
@@ -217,7 +217,7 @@ def _fired(run: AgentRun, manager: Policy) -> _Proposal | None:
 
 def _compacted(dialog: Dialog, meter: Meter, seq: int) -> int:
     """Return the size of the view after its last compaction or undo; 0 if there was none."""
-    seq, entry = in_force(dialog.store, dialog.dialog_id, seq)
+    seq, entry = in_force(dialog.opened.recent, dialog.dialog_id, seq)
     if not isinstance(entry, Compaction):
         return 0
     return entry.tokens_after if entry.undone is None else meter.estimate(dialog.view(at=seq)).total
@@ -264,14 +264,14 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
     sizes = made.before.total, made.after.total
     model, usages, summary = summarized.model, summarized.usages, summarized.summary
     await run.listeners.emit(Compacted(*sizes, made.by, plan.trigger, model, usages, summary, restored))
-    return await run_in_worker(run.dialog.view)
+    return await run_in_worker(run.view)
 
 
 async def room_after(run: AgentRun, overflow: ContextOverflow) -> int:
     """Return the maximum size of the next request, in our tokens, after the provider refused one as too long."""
     request = None if run.answering is None else run.answering.request
     meter = _meter(run)
-    view = request.view if request is not None and request.view is not None else await run_in_worker(run.dialog.view)
+    view = request.view if request is not None and request.view is not None else await run_in_worker(run.view)
     refused = (await run_in_worker(lambda: meter.view(view))).total
     asked = overflow.asked or refused
     if overflow.limit and asked > overflow.limit:

@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 
-from palaver.agent.approvals import annotate
 from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
@@ -24,6 +23,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import CallContext, Toolbox
+from palaver.view import View
 from palaver.wire import Memo, Request
 
 _LAST_WORD = 5.0
@@ -157,9 +157,15 @@ class AgentRun:
         parts = self.dialog.opened.stamped(message)
         self.record(*(MessageEntry(message=part) for part in parts))
 
-    def look(self) -> None:
-        """Read the entries written since, including those of other writers."""
-        self.turn.catch_up(self.dialog.store, self.dialog.dialog_id)
+    def look(self, *, anew: bool = False) -> None:
+        """Read the entries written since: up to the newest own one, which no other writer came before unseen; `anew`, up to the newest of all."""
+        if anew:
+            self.dialog.opened.refresh()
+        self.turn.catch_up(self.dialog.opened.recent, self.dialog.dialog_id)
+
+    def view(self) -> View:
+        """Return the whole view after the newest own entry."""
+        return self.dialog.opened.known_view()
 
     def begin(self) -> None:
         """Begin or resume the turn, in one step with its message. A process that ran it until now gets a `Conflict` at its next step.
@@ -173,7 +179,7 @@ class AgentRun:
         said = () if self.said is None else (MessageEntry(message=self.said),)
         data = {
             "began": self.turn.began if self.turn.began >= 0 else None,
-            "inbox": min(self.turn.inbox, default=store.last(dialog_id).seq + 1),
+            "inbox": min(self.turn.inbox, default=self.dialog.opened.recent.last(dialog_id).seq + 1),
             "prompt": self.prompt.path,
             "process": this_process(),
         }
@@ -192,7 +198,7 @@ class AgentRun:
     def queue(self) -> None:
         """Store the message of the call in the inbox, if there is one. It is delivered at the next request to the model."""
         if self.said is not None:
-            annotate(self.dialog.store, self.dialog.dialog_id, Inbox(message=self.said))
+            self.dialog.opened.annotate(Inbox(message=self.said))
             self.look()
             self.said = None
 

@@ -26,6 +26,7 @@ from palaver.log.entries import (
 from palaver.messages import FrozenDict, FunctionCall, Message, Role, ToolCallContent, ToolResultContent
 from palaver.messages.roles import UNFINISHED, WAITS
 from palaver.session.costs import REJECTED
+from palaver.session.recent import Recent
 from palaver.session.waiting import DELIVERED, undelivered
 from palaver.store.protocol import Store
 
@@ -285,7 +286,7 @@ def _delivered(message: Message, seq: int, dialog_id: DialogId) -> Message:
 # --- reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_turn(store: Store, dialog_id: DialogId, *, asked: bool = False) -> TurnState:
+def read_turn(store: Store | Recent, dialog_id: DialogId, *, asked: bool = False) -> TurnState:
     """Return the state of a dialog's newest turn. It is a fresh state if there is no turn or a message followed the answer.
 
     A message follows if one is in the log, or is about to be written (`asked`). The cost depends on the turn and the entries since the oldest undelivered message, not on the length of the dialog.
@@ -337,7 +338,7 @@ def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:
     return StoreDamaged(str(Handle(dialog_id, seq)), why, hint=hint if seq else "")
 
 
-def _bounds(store: Store, dialog_id: DialogId) -> tuple[int, int]:
+def _bounds(store: Store | Recent, dialog_id: DialogId) -> tuple[int, int]:
     """Return where our newest turn began (-1 for never), and the first entry that can be an undelivered message."""
     started = next(store.latest_of_kind(dialog_id, "turn_started"), None)
     if started is None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, overload
 from pydantic import TypeAdapter
 
 from palaver import providers, wire
-from palaver.errors import InvalidInput, NotFound, NotReproducible, StoreDamaged
+from palaver.errors import Conflict, InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
 from palaver.log import Handle, Header, Invocation, MessageEntry, entry_at
 from palaver.messages import Message, Usage, thaw
@@ -214,7 +214,7 @@ class CallHistory(Sequence[ModelCall]):
         The cost depends on the changes since the previous call.
 
         Raises:
-            Conflict: Part of the dialog was erased after the request was compiled.
+            Conflict: Part of the dialog was erased after the request was compiled, or another writer continued it.
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         view, dialog_id = request.view, self._dialog.dialog_id
@@ -228,8 +228,10 @@ class CallHistory(Sequence[ModelCall]):
         before = self._latest or self._find_latest()
         data, depth = _recorded(request, saw, asked, before)
 
-        def check(_: Header) -> None:  # and no erasure comes before the write
+        def check(newest: Header) -> None:
             self._dialog.require_unerased(view.at, "the request")
+            if newest.turn_head != self._dialog.last.turn_head:
+                raise Conflict(dialog_id, self._dialog.last.turn_head, newest.turn_head)
 
         place = self._dialog.annotate(Invocation(model=request.model, manifest=data), check)
         self._latest = _Latest(place.seq, depth, saw, asked)

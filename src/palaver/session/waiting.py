@@ -8,6 +8,7 @@ from palaver.ids import DialogId
 from palaver.log import decode_entry
 from palaver.log.entries import Approval, Inbox, MessageEntry, TurnEnded
 from palaver.messages import Message
+from palaver.session.recent import Recent
 from palaver.store.protocol import Store
 from palaver.view.exchange import WAITING
 
@@ -18,7 +19,7 @@ UNDECIDED = "This tool call waits for a decision."
 """What people read of a call that a person has not decided about."""
 
 
-def undelivered(store: Store, dialog_id: DialogId, since: int = 0) -> Iterator[tuple[int, Message]]:
+def undelivered(store: Store | Recent, dialog_id: DialogId, since: int = 0) -> Iterator[tuple[int, Message]]:
     """Yield the messages of the inbox, from an entry on, that are not part of the conversation yet, oldest first, with the numbers of their entries.
 
     If none arrived, nothing else is read.
