@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from palaver import providers, wire
 from palaver.errors import Conflict, InvalidInput, NotFound, NotReproducible, StoreDamaged
 from palaver.ids import BlobId
-from palaver.log import Handle, Header, Invocation, MessageEntry, entry_at
+from palaver.log import Handle, Header, Invocation, MessageEntry, Reader, entry_at
 from palaver.messages import Message, Usage, thaw
 from palaver.plurals import counted
 from palaver.session.opened import OpenDialog
@@ -242,11 +242,11 @@ class CallHistory(Sequence[ModelCall]):
         if not self._own:
             return None
         place = Handle(self._dialog.dialog_id, self._own[-1])
-        entry = entry_at(self._store, place)
+        entry = entry_at(self._dialog.recent, place)
         if not isinstance(entry, Invocation) or not _is_ours(entry):
             return None
         try:
-            chain = list(_chain(self._store, place, entry.manifest))
+            chain = list(_chain(self._dialog.recent, place, entry.manifest))
             return _Latest(place.seq, len(chain) - 1, _patched(chain), thaw(_asked(place, chain)))
         except (NotReproducible, StoreDamaged):
             return None
@@ -291,7 +291,7 @@ def _is_ours(entry: Invocation) -> bool:
     return isinstance(data, Mapping) and data.get("version") == CALL_VERSION and "saw" in data
 
 
-def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
+def _chain(reader: Reader, place: Handle, data: _Data) -> Iterator[_Data]:
     """Yield the record of a call, then of earlier calls, back to a whole manifest."""
     yield data
     seq = place.seq
@@ -300,7 +300,7 @@ def _chain(store: Store, place: Handle, data: _Data) -> Iterator[_Data]:
         if not isinstance(base, int) or not 0 <= base < seq:  # a forged record must not lead in a circle
             raise StoreDamaged(str(place), f"its view depends on {base!r}, which is not an earlier call")
         seq = base
-        entry = entry_at(store, Handle(place.dialog, seq))
+        entry = entry_at(reader, Handle(place.dialog, seq))
         if not isinstance(entry, Invocation) or not _is_ours(entry):
             raise NotReproducible(f"An earlier call, on which the record of {place} depends, was erased.")
         data = entry.manifest

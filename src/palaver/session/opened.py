@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from palaver.errors import Conflict, MissingFile, NotFound, PalaverError
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import (
+    NOTHING,
     Entry,
     Handle,
     Header,
@@ -53,13 +54,13 @@ def new_session(
     *,
     owner: str = "assistant",
     **fields: Any,  # noqa: ANN401 - of a `SessionRecord`
-) -> SessionId:
-    """Write a session with its first dialog, in one step, and return its id."""
+) -> Node:
+    """Write a session with its first dialog, in one step, and return the dialog's node."""
     at, session_id = now(), new_session_id()
     known = name or f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{session_id[:6]}"
     root = Node(dialog_id=new_dialog_id(session_id), session_id=session_id, owner=owner, created_at=at)
     store.create_session(SessionRecord(session_id=session_id, name=known, created_at=at, **fields), root)
-    return session_id
+    return root
 
 
 class OpenSession(Generic[D]):
@@ -70,6 +71,7 @@ class OpenSession(Generic[D]):
         session_id: The opaque id.
         runtime: Resolves paths of prompts.
         dialogs: The dialogs in use; each enters itself.
+        made: Dialogs that this process has just made: they are empty, and nothing need be read.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class OpenSession(Generic[D]):
         self.session_id = session_id
         self.runtime = runtime or get_default_runtime()
         self.dialogs: dict[DialogId, D] = {}
+        self.made: set[DialogId] = set()
         self._make = make
         self._follower = follower
         self._latest = active
@@ -112,6 +115,7 @@ class OpenSession(Generic[D]):
     def new_dialog(self, node: Node) -> D:
         """Write a node, with the present time, and return its dialog."""
         made = self.store.create_dialog(replace(node, created_at=self.tick(now())))
+        self.made.add(made.dialog_id)
         return self.dialog(made.dialog_id, made)
 
     def tick(self, at: float) -> float:
@@ -226,8 +230,10 @@ class OpenDialog:
         self.changes = 0
         self.prompt = PromptInForce(self, prompt)
         self._lock = threading.RLock()
-        self._last: Header | None = None
-        self._newest: Header | None = None
+        empty = NOTHING if node.dialog_id in session.made else None
+        session.made.discard(node.dialog_id)
+        self._last: Header | None = empty
+        self._newest: Header | None = empty
         self._looked = -1
         self._fold: Fold | None = None
         self._folded = 0

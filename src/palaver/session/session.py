@@ -112,7 +112,9 @@ class Session:
         known, owned = opened_store(store, create=True)
         known = redacting(known, redact)
         about = {"subject": subject, "workdir": workdir, "metadata": metadata or EMPTY}
-        made = cls(known, new_session(known, name, owner=owner, **about), runtime, follower_of(log_base), owned=owned)
+        root = new_session(known, name, owner=owner, **about)
+        made = cls(known, root.session_id, runtime, follower_of(log_base), owned=owned, active=root.created_at)
+        made.opened.made.add(root.dialog_id)
         made.opened.follow_all()
         return made
 
@@ -151,9 +153,9 @@ class Session:
             raise InvalidInput(f"The session is {given!r}.", hint="Pass its name or its id.")
         known, owned = opened_store(store, create=create)
         known = redacting(known, redact)
-        if create:
+        if create and not any(known.sessions(name=reference, limit=1)):
             with known.transaction(lock=f"session {reference}"):  # of several processes, one creates it
-                if not any(True for _ in known.sessions(name=reference, limit=1)):
+                if not any(known.sessions(name=reference, limit=1)):
                     new_session(known, reference, owner=owner)
         try:
             record, by, others = find_session(known, reference)
@@ -539,9 +541,9 @@ class Dialog:
         if within is None or node is None:
             _require_store(store, session_name or owner)
             known, prompt = store or MemoryStore(), top_prompt
-            made = new_session(known, session_name or "", owner=owner)
-            within = Session(known, made, runtime, follower_of(log_base))
-            (node,) = known.nodes(made)  # with the order that the store chose
+            node = new_session(known, session_name or "", owner=owner)
+            within = Session(known, node.session_id, runtime, follower_of(log_base), active=node.created_at)
+            within.opened.made.add(node.dialog_id)
         self.session = within
         self.store = within.store
         self.dialog_id = node.dialog_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import Condition, local
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -46,6 +46,11 @@ class Rows(ABC):
     def one(self, statement: str, /, **values: object) -> Row | None:
         """Execute a statement and return its first row."""
         return next(self.ask(self.sql[statement], values), None)
+
+    def asked(self, statement: str, /, **values: object) -> Callable[[], Row | None]:
+        """Execute a statement, and return what returns its first row: what is asked together travels together."""
+        rows = self.ask(self.sql[statement], values)
+        return lambda: next(rows, None)
 
     def run(self, statement: str, /, **values: object) -> None:
         """Execute a statement that returns no rows; its error may come with the next one that does, or with the end of the transaction."""

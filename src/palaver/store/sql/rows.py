@@ -61,10 +61,10 @@ def missing(rows: Rows, thing: Thing, name: str) -> PalaverError:
     return unknown(thing, name) if found is None else Gone(*found).error(thing, name)
 
 
-def refuse_gone(rows: Rows, thing: Thing, name: str) -> None:
-    """Raise `Erased` for what was erased."""
-    if found := rows.one("gone_get", thing=thing, name=name):
-        raise Gone(*found).error(thing, name)
+def refuse_gone(row: Row | None, thing: Thing, name: str) -> None:
+    """Raise `Erased` for what was erased: of which the statement `gone_get` returned a row."""
+    if row is not None:
+        raise Gone(*row).error(thing, name)
 
 
 def session_no(rows: Rows, session_id: str, *, lock: bool = False) -> int:

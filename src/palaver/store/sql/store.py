@@ -68,13 +68,16 @@ class SqlStore:
         """Write a new session, and its first dialog."""
         kept, node = checked(record), None if root is None else checked(root)
         with self._db.writing() as db:
-            refuse_gone(db, "session", record.session_id)
-            row = db.one("session_add", **values_of(kept))
+            gone = db.asked("gone_get", thing="session", name=record.session_id)
+            added = db.asked("session_add", **values_of(kept))
+            refuse_gone(gone(), "session", record.session_id)
+            row = added()
             if row is None:
                 raise InvalidInput(f"A session with the id {record.session_id} exists.")
             db.run("activity_add", session_no=row[0], at=max(record.created_at, record.updated_at))
             if node is not None:
-                db.run("session_set", **values_of(replace(kept, root=self._tree.add(db, node).dialog_id)))
+                db.run("session_set", **values_of(replace(kept, root=node.dialog_id)))
+                self._tree.add(db, node)
 
     def session(self, session_id: SessionId) -> SessionRecord:
         """Return a session, also one in the trash."""

@@ -58,7 +58,9 @@ class Tree:
         """Write a node. It costs what is new in it: its parent's ranges are neither checked nor written again."""
         number = session_no(rows, new.session_id, lock=True)
         short = new.dialog_id[:SHORT_DIGITS]
-        taken = rows.one("dialog_taken", dialog_id=new.dialog_id, session_no=number, short=short, beyond=f"{short}g")
+        taken = rows.asked("dialog_taken", dialog_id=new.dialog_id, session_no=number, short=short, beyond=f"{short}g")
+        gone = rows.asked("gone_get", thing="dialog", name=new.dialog_id)
+        next_place = rows.asked("dialog_next_place", session_no=number)
         parent = None if new.parent_id is None else rows.one("node_get", dialog_id=new.parent_id)
         if new.parent_id is not None and (parent is None or parent[_SESSION] != new.session_id):
             raise unknown("dialog", new.parent_id)
@@ -68,9 +70,9 @@ class Tree:
             return None if found is None or found[0] != number else int(found[2])
 
         above = None if parent is None else self._ranges(rows, parent)
-        shared = check_node(new, above, length, taken=taken is not None)
-        refuse_gone(rows, "dialog", new.dialog_id)
-        (place,) = rows.one("dialog_next_place", session_no=number) or (0,)
+        shared = check_node(new, above, length, taken=taken() is not None)
+        refuse_gone(gone(), "dialog", new.dialog_id)
+        (place,) = next_place() or (0,)
         own = _spans_text(new.ranges[shared:])
         written = {"session_no": number, "place": place, "shared": shared, "ranges": own}
         check_sum = node_sum(new.dialog_id, new.parent_id, shared, own, new.inherited)
