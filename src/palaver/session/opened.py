@@ -71,7 +71,7 @@ class OpenSession(Generic[D]):
         session_id: The opaque id.
         runtime: Resolves paths of prompts.
         dialogs: The dialogs in use; each enters itself.
-        made: Dialogs that this process has just made: they are empty, and nothing need be read.
+        begun: The newest entries of dialogs that were just read, or made: none of these need be read again when the dialog is opened.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class OpenSession(Generic[D]):
         self.session_id = session_id
         self.runtime = runtime or get_default_runtime()
         self.dialogs: dict[DialogId, D] = {}
-        self.made: set[DialogId] = set()
+        self.begun: dict[DialogId, tuple[Row, ...]] = {}
         self._make = make
         self._follower = follower
         self._latest = active
@@ -112,10 +112,20 @@ class OpenSession(Generic[D]):
         """Return the one object of a dialog; the node is read unless the caller has it."""
         return self.dialogs.get(dialog_id) or self._make(node or self.store.node(dialog_id))
 
+    def root(self) -> D | None:
+        """Return the dialog to continue, read with its newest entries; None when there is none."""
+        found = self.store.root(self.session_id)
+        if found is None:
+            return None
+        node, rows = found
+        if rows and node.dialog_id not in self.dialogs:
+            self.begun[node.dialog_id] = rows
+        return self.dialog(node.dialog_id, node)
+
     def new_dialog(self, node: Node) -> D:
         """Write a node, with the present time, and return its dialog."""
         made = self.store.create_dialog(replace(node, created_at=self.tick(now())))
-        self.made.add(made.dialog_id)
+        self.begun[made.dialog_id] = ()
         return self.dialog(made.dialog_id, made)
 
     def tick(self, at: float) -> float:
@@ -216,12 +226,13 @@ class OpenDialog:
         node: The dialog's place in the tree.
         dialog_id: The opaque id.
         recent: Reads the log, and what this process knows of the dialog's newest entries without asking the store.
+        last: The newest known header; `NOTHING` in an empty dialog.
         changes: How often something that was read is different now: erased, or rolled back with its transaction. What was computed before is void.
         prompt: The prompt in force.
     """
 
     def __init__(self, session: OpenSession[Any], node: Node, prompt: Top) -> None:
-        """Read nothing yet."""
+        """Read the newest entries, unless the session has them."""
         self.session = session
         self.store = session.store
         self.node = node
@@ -230,20 +241,17 @@ class OpenDialog:
         self.changes = 0
         self.prompt = PromptInForce(self, prompt)
         self._lock = threading.RLock()
-        empty = NOTHING if node.dialog_id in session.made else None
-        session.made.discard(node.dialog_id)
-        self._last: Header | None = empty
-        self._newest: Header | None = empty
-        self._looked = -1
+        begun = session.begun.pop(node.dialog_id, None)
+        if begun is not None:
+            self.recent.rows = begun
+        self._newest = self._look() if begun is None else begun[-1][0] if begun else NOTHING
+        self.last = self._newest
+        self._looked = self.last.seq
         self._fold: Fold | None = None
         self._folded = 0
+        session.follow(node, self.last.seq)
 
     # --- what it contains -------------------------------------------------------------------------------------------------------------
-
-    @property
-    def last(self) -> Header:
-        """The newest known header; `NOTHING` in an empty dialog. Read when it is first needed."""
-        return self.refresh() if self._last is None else self._last
 
     @property
     def count(self) -> int:
@@ -349,8 +357,6 @@ class OpenDialog:
 
         Where that fails, too, the store itself finds the newest header, for it may be damaged.
         """
-        if self._newest is None:
-            self.refresh()
         tried: Header | None = None
         while True:
             newest = self._newest
@@ -371,7 +377,7 @@ class OpenDialog:
             self.recent.follow(rows)
         else:  # the store wrote other bytes than it was given: without secrets
             self.recent.rows = ()
-        self._last = last
+        self.last = last
         self.session.follow(self.node, max(self._newest.seq, last.seq))
 
     def _timed(self, entry: Entry) -> Entry:
@@ -390,13 +396,10 @@ class OpenDialog:
         """
         with self._lock:
             newest = self._newest = self._look()
-            last = self._last
-            if last is None:
-                last = newest
-                self.session.follow(self.node, newest.seq)
-            elif newest == last and newest.seq == self._looked:
+            last = self.last
+            if newest == last and newest.seq == self._looked:
                 return newest
-            elif not self._is_there(last, newest):  # its transaction was rolled back
+            if not self._is_there(last, newest):  # its transaction was rolled back
                 self.changes += 1
                 last = newest
             elif erased_since(self.recent, self.dialog_id, self._looked) is not None:
@@ -404,8 +407,8 @@ class OpenDialog:
                 self.recent.rows = ()
             self._looked = newest.seq
             # else another writer continued the turn
-            self._last = newest if newest.turn_head == last.turn_head else last
-            return self._last
+            self.last = newest if newest.turn_head == last.turn_head else last
+            return self.last
 
     def _look(self) -> Header:
         """Read the entries from the newest known one on, and return the newest header."""
@@ -430,9 +433,9 @@ class OpenDialog:
         """Read everything that was written, and return the newest header."""
         with self._lock:
             self.refresh()
-            self._last = self.recent.last(self.dialog_id)
-            self.session.follow(self.node, self._last.seq)
-            return self._last
+            self.last = self.recent.last(self.dialog_id)
+            self.session.follow(self.node, self.last.seq)
+            return self.last
 
     def require_unerased(self, at: int, what: str) -> None:
         """Refuse what was computed before something in the dialog was erased: it may repeat the words.

@@ -114,7 +114,7 @@ class Session:
         about = {"subject": subject, "workdir": workdir, "metadata": metadata or EMPTY}
         root = new_session(known, name, owner=owner, **about)
         made = cls(known, root.session_id, runtime, follower_of(log_base), owned=owned, active=root.created_at)
-        made.opened.made.add(root.dialog_id)
+        made.opened.begun[root.dialog_id] = ()
         made.opened.follow_all()
         return made
 
@@ -225,10 +225,10 @@ class Session:
         Raises:
             NotFound: The session has no dialog.
         """
-        node = self.store.root(self.session_id)
-        if node is None:
+        root = self.opened.root()
+        if root is None:
             raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
-        return self.opened.dialog(node.dialog_id, node)
+        return root
 
     @property
     def newest(self) -> Dialog:
@@ -543,7 +543,7 @@ class Dialog:
             known, prompt = store or MemoryStore(), top_prompt
             node = new_session(known, session_name or "", owner=owner)
             within = Session(known, node.session_id, runtime, follower_of(log_base), active=node.created_at)
-            within.opened.made.add(node.dialog_id)
+            within.opened.begun[node.dialog_id] = ()
         self.session = within
         self.store = within.store
         self.dialog_id = node.dialog_id

@@ -136,11 +136,11 @@ class MemoryStore:
         with self.contents.using():
             return self.contents.log(dialog_id).node
 
-    def root(self, session_id: SessionId) -> Node | None:
-        """Return the node of a session's root, or None."""
+    def root(self, session_id: SessionId) -> tuple[Node, tuple[tuple[Header, bytes], ...]] | None:
+        """Return the node of a session's root, and its tail; or None."""
         with self.contents.using():
             root = self.contents.session(session_id).root
-            return None if root is None else self.contents.log(root).node
+            return None if root is None else (self.contents.log(root).node, self.tail(root))
 
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
         """Return the dialogs of a session in order."""

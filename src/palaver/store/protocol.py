@@ -222,8 +222,8 @@ class Store(Reader, Protocol):
         """
         ...
 
-    def root(self, session_id: SessionId) -> Node | None:
-        """Return the node of the dialog that a session's record names as its root, or None."""
+    def root(self, session_id: SessionId) -> tuple[Node, tuple[tuple[Header, bytes], ...]] | None:
+        """Return the node of the dialog that a session's record names as its root, and the dialog's tail; or None."""
         ...
 
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import select
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -67,6 +67,11 @@ class PostgresRows(Rows):
         asking = self.connection.execute(sql, held, binary=True)
         self.connection.wait(_flushed(self.connection))
         return map(_given, asking)
+
+    def asked(self, statement: str, /, **values: object) -> Callable[[], Row | None]:
+        """Send a statement, and return what waits for its first row."""
+        rows = self.ask(self.sql[statement], values)
+        return lambda: next(rows, None)
 
     def require(self, statement: str, /, **values: object) -> None:
         """Send a statement that fails unless another returns a row: dividing by its count needs no journey to see what it returns."""
@@ -155,6 +160,15 @@ class PostgresDatabase(DatabaseOf[Connection]):
     def rows(self, connection: Connection) -> PostgresRows:
         """Return a connection for statements by their names."""
         return PostgresRows(connection, self._schema)
+
+    def together(self) -> AbstractContextManager[Rows]:
+        """Lend a connection for reading, in a pipeline."""
+        return self.reading() if self.in_transaction else self._piped()
+
+    @contextmanager
+    def _piped(self) -> Iterator[Rows]:
+        with self.lent() as connection, connection.pipeline():
+            yield self.rows(connection)
 
     def translated(self, error: BaseException, connection: Connection) -> PalaverError | NotAsRequired | None:
         """Return psycopg's error in palaver's words; None for any other error."""

@@ -48,9 +48,9 @@ class Rows(ABC):
         return next(self.ask(self.sql[statement], values), None)
 
     def asked(self, statement: str, /, **values: object) -> Callable[[], Row | None]:
-        """Execute a statement, and return what returns its first row: what is asked together travels together."""
-        rows = self.ask(self.sql[statement], values)
-        return lambda: next(rows, None)
+        """Execute a statement, and return what returns its first row: to a server, what is asked together travels together."""
+        row = self.one(statement, **values)
+        return lambda: row
 
     def run(self, statement: str, /, **values: object) -> None:
         """Execute a statement that returns no rows; its error may come with the next one that does, or with the end of the transaction."""
@@ -286,6 +286,10 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Lend a connection for reading; inside a transaction of this thread, the one that sees its writes."""
         current = self._current()
         return self._alone() if current is None else self._inside(current)
+
+    def together(self) -> AbstractContextManager[Rows]:
+        """Lend a connection for reading; what is asked there together (`Rows.asked`) travels together where there is a server."""
+        return self.reading()
 
     @contextmanager
     def _alone(self) -> Iterator[Rows]:

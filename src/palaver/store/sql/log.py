@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - a class, in spite of its name
@@ -11,7 +11,7 @@ from typing import Any
 from zlib import crc32
 
 from palaver.errors import InvalidInput, StoreDamaged
-from palaver.ids import DialogId
+from palaver.ids import DialogId, SessionId
 from palaver.log import NOTHING, Handle, Header, Span, derived_header, lost_header, require_written
 from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES
 from palaver.store.records import SHORT_DIGITS, stored_json, unknown
@@ -117,8 +117,21 @@ def tail(rows: Rows, dialog_id: DialogId, start: int) -> tuple[tuple[Header, byt
     """Read the newest entries with their bodies, back to the first that cannot be read."""
     begin = min(max(0, start), MOST_ENTRIES)
     found = rows.all("tail", dialog_id=dialog_id, start=begin, rows=TAIL_ENTRIES, bytes=TAIL_BYTES)
-    if not found and newest(rows, dialog_id) is NOTHING:  # raises if there is no such dialog
-        return ()
+    if not found:
+        newest(rows, dialog_id)  # raises if there is no such dialog
+    return _readable(rows, dialog_id, found)
+
+
+def tail_of_root(rows: Rows, session_id: SessionId) -> Callable[[DialogId], tuple[tuple[Header, bytes], ...]]:
+    """Ask for the tail of a session's root, and return what reads it once the root is known."""
+    values = {"session_id": session_id, "rows": TAIL_ENTRIES, "bytes": TAIL_BYTES}
+    found = rows.ask(rows.sql["tail_of_root"], values)
+    # another dialog may have become the root between two statements
+    return lambda dialog_id: _readable(rows, dialog_id, (row for root, *row in found if root == dialog_id))
+
+
+def _readable(rows: Rows, dialog_id: DialogId, found: Iterable[Sequence[Any]]) -> tuple[tuple[Header, bytes], ...]:
+    """Return the newest entries, oldest first, back to the first that cannot be read."""
     sound: list[tuple[Header, bytes]] = []
     for *row, body in found:
         header = header_in(row)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import product
 from typing import NamedTuple
 
 from palaver.errors import StoreError
@@ -23,9 +24,11 @@ _HEADER = {
 }
 
 
-_OWN = """{e}.session_no = (SELECT session_no FROM {s}dialogs WHERE dialog_id = :dialog_id)
-  AND {e}.dialog_no = (SELECT dialog_no FROM {s}dialogs WHERE dialog_id = :dialog_id)"""
+_OWN = """{e}.session_no = (SELECT session_no FROM {s}dialogs WHERE dialog_id = {id})
+  AND {e}.dialog_no = (SELECT dialog_no FROM {s}dialogs WHERE dialog_id = {id})"""
 """The condition of a dialog's own entries, by its id: its numbers need not be known."""
+
+_IDS = {"own": ":dialog_id", "root": "(SELECT root FROM {s}sessions WHERE session_id = :session_id)"}
 
 
 class Migration(NamedTuple):
@@ -55,8 +58,8 @@ def statements(package: str, words: Mapping[str, str]) -> dict[str, str]:
         words: The meaning of `{word}` in this database.
     """
     known = {**_HEADER, **words}
-    for alias in ("e", "f"):
-        known[f"own_{alias}"] = _OWN.replace("{e}", alias).replace("{s}", words["s"])
+    for (name, dialog_id), alias in product(_IDS.items(), ("e", "f")):
+        known[f"{name}_{alias}"] = _OWN.replace("{id}", dialog_id).replace("{e}", alias).replace("{s}", words["s"])
     texts = {}
     for folder in (files(__package__), files(package)):
         for file in _sql_files(folder.joinpath("queries")):

@@ -134,9 +134,12 @@ class SqlStore:
         """Return a dialog's node."""
         return self._tree.get(dialog_id)
 
-    def root(self, session_id: SessionId) -> Node | None:
-        """Return the node of a session's root, or None."""
-        return self._tree.root(session_id)
+    def root(self, session_id: SessionId) -> tuple[Node, tuple[tuple[Header, bytes], ...]] | None:
+        """Return the node of a session's root, and its tail; or None."""
+        with self._db.together() as db:
+            tail = log.tail_of_root(db, session_id)
+            node = self._tree.root(db, session_id)
+            return None if node is None else (node, tail(node.dialog_id))
 
     def nodes(self, session_id: SessionId, after: int = -1) -> tuple[Node, ...]:
         """Return the dialogs of a session in order."""

@@ -39,14 +39,13 @@ class Tree:
                 raise missing(rows, "dialog", dialog_id)
             return node(row, self._ranges(rows, row))
 
-    def root(self, session_id: SessionId) -> Node | None:
+    def root(self, rows: Rows, session_id: SessionId) -> Node | None:
         """Read the node of a session's root, if it has one."""
-        with self._db.reading() as rows:
-            row = rows.one("root_get", session_id=session_id)
-            if row is None:
-                session_no(rows, session_id)  # raises if there is no such session
-                return None
-            return node(row, self._ranges(rows, row))
+        row = rows.one("root_get", session_id=session_id)
+        if row is None:
+            session_no(rows, session_id)  # raises if there is no such session
+            return None
+        return node(row, self._ranges(rows, row))
 
     def of_session(self, session_id: SessionId, after: int) -> tuple[Node, ...]:
         """Read the nodes of a session whose number is larger than `after`, in order."""

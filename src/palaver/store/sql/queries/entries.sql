@@ -62,6 +62,13 @@ WHERE {own_e} AND e.seq >= :start
   AND e.total > (SELECT f.total FROM {s}{headers} AS f WHERE {own_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
 ORDER BY e.seq DESC LIMIT :rows;
 
+-- name: tail_of_root
+-- The root of a session, and its newest entries as for `tail`.
+SELECT (SELECT root FROM {s}sessions WHERE session_id = :session_id), {header}, {body} FROM {entries}
+WHERE {root_e} AND e.seq > (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {root_f}) - :rows
+  AND e.total > (SELECT f.total FROM {s}{headers} AS f WHERE {root_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+ORDER BY e.seq DESC LIMIT :rows;
+
 -- name: reference_add
 INSERT INTO {s}payload_refs VALUES (:session_no, :dialog_no, :seq, :digest) ON CONFLICT DO NOTHING;
 
