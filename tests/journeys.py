@@ -96,6 +96,16 @@ def _forward(source: socket.socket, target: socket.socket, traffic: Traffic, loo
             end.shutdown(socket.SHUT_RDWR)
 
 
+def _serve(client: socket.socket, place: Path, traffic: Traffic) -> None:
+    """Forward what a client and the server say to each other until one of them ends."""
+    with client, socket.socket(socket.AF_UNIX) as server:
+        server.connect(str(place))
+        back = threading.Thread(target=_forward, args=(server, client, traffic, _ignored), daemon=True)
+        back.start()
+        _forward(client, server, traffic, _Client(traffic).take)
+        back.join()
+
+
 @contextmanager
 def counted(folder: Path) -> Iterator[tuple[Path, Traffic]]:
     """Put a socket in front of the server whose socket is in a folder.
@@ -112,12 +122,8 @@ def counted(folder: Path) -> Iterator[tuple[Path, Traffic]]:
         def serve() -> None:
             with contextlib.suppress(OSError):
                 while True:
-                    client, _address = door.accept()
-                    server = socket.socket(socket.AF_UNIX)
-                    server.connect(str(folder / name))
-                    counter = _Client(traffic)
-                    for words in ((client, server, traffic, counter.take), (server, client, traffic, _ignored)):
-                        threading.Thread(target=_forward, args=words, daemon=True).start()
+                    words = door.accept()[0], folder / name, traffic
+                    threading.Thread(target=_serve, args=words, daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         yield Path(made), traffic

@@ -222,8 +222,9 @@ def test_an_unreadable_step_is_never_guessed(tmp_path: Path, how: str) -> None:
     dialog = agent.current_dialog
     seq = kinds(dialog).index("tool")
     getattr(backend, how)(dialog.dialog_id, seq)
+    agent.adopt("later", Session.open(store, dialog.session_id).root)  # as another process reads it
     with pytest.raises(StoreDamaged) as refused:
-        agent.respond()
+        agent.respond(alias="later")
     before = f"{dialog.dialog_id[:12]}:{seq - 1}"
     assert f"`palaver branch rewind {before} --yes`" in str(refused.value)
     assert run("branch", "rewind", before, "--store", tmp_path / "store.db").code == 0

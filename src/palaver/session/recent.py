@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from palaver.ids import DialogId
 from palaver.log import Header, Node
-from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Store
+from palaver.store.protocol import Store
+from palaver.store.records import within_tail
 
 Row: TypeAlias = tuple[Header, bytes]
 """A header with its body."""
@@ -32,9 +33,7 @@ class Recent:
         """Keep newer entries after those that are known; forget those if one is missing between."""
         if rows and self.rows and rows[0][0].seq != self.rows[-1][0].seq + 1:
             self.rows = ()
-        kept = (*self.rows, *rows)[-TAIL_ENTRIES:]
-        least = kept[-1][0].total - TAIL_BYTES if kept else 0
-        self.rows = tuple(row for row in kept if row[0].total > least)
+        self.rows = within_tail((*self.rows, *rows))
 
     def _part(self, dialog_id: DialogId, start: int, stop: int | None) -> tuple[tuple[Row, ...], int | None]:
         """Return those entries of a range that are known, and where the others end: the range's end when none is known."""

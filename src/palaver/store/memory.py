@@ -28,7 +28,7 @@ from palaver.store import text
 from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
-from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.protocol import TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
     check_changes,
     check_dialog_prefix,
@@ -37,6 +37,7 @@ from palaver.store.records import (
     checked,
     moved_on,
     unknown,
+    within_tail,
 )
 
 
@@ -222,11 +223,8 @@ class MemoryStore:
         """Return the newest own entries of a dialog, with their bodies."""
         with self.contents.using():
             log = self.contents.log(dialog_id)
-            rows = zip(
-                log.headers[max(0, start) :][-TAIL_ENTRIES:], log.bodies[max(0, start) :][-TAIL_ENTRIES:], strict=True
-            )
-            least = log.last.total - TAIL_BYTES
-            return tuple((header, body) for header, body in rows if header.total > least)
+            begin = max(0, start, len(log.headers) - TAIL_ENTRIES)
+            return within_tail(tuple(zip(log.headers[begin:], log.bodies[begin:], strict=True)))
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None

@@ -39,7 +39,7 @@ TAIL_ENTRIES = 256
 """The most entries that `Store.tail` returns."""
 
 TAIL_BYTES = 1 << 18
-"""The most bytes of their bodies, unless the newest one alone is larger."""
+"""The most bytes of their bodies, unless the newest alone is larger."""
 
 USAGE = "palaver.usage"
 """The key in a session's metadata of the tokens and dollars of all that was imported into it."""
@@ -273,8 +273,8 @@ class Store(Reader, Protocol):
     def tail(self, dialog_id: DialogId, start: int = 0) -> tuple[tuple[Header, bytes], ...]:
         """Return the newest own entries of a dialog from `start` (inclusive) on, oldest first, each with its body, without a gap.
 
-        At most `TAIL_ENTRIES`, with no more than `TAIL_BYTES` of bodies beside the newest one. Entries before one that is lost or damaged are
-        left out, and all of them when the newest one is.
+        At most `TAIL_ENTRIES` with at most `TAIL_BYTES` of bodies; the newest in any case. Entries before one that is lost or damaged are left
+        out, and all of them when the newest one is.
         """
         ...
 

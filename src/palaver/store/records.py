@@ -12,7 +12,7 @@ from palaver.errors import Conflict, InvalidInput, NotFound, StoreDamaged, Store
 from palaver.ids import DialogId
 from palaver.log import Header, Node, Span, require_storable
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.store.protocol import SessionRecord, SourceRecord
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, SessionRecord, SourceRecord
 
 SHORT_DIGITS = 12
 """Digits of a dialog's id that a printed handle shows; no two dialogs of a session share them (`palaver.log.handles`)."""
@@ -96,6 +96,13 @@ def check_changes(changes: Mapping[str, object]) -> None:
     wrong = sorted(changes.keys() - CHANGEABLE)
     if wrong:
         raise InvalidInput(f"A session's {', '.join(wrong)} cannot change; these can: {', '.join(sorted(CHANGEABLE))}.")
+
+
+def within_tail(rows: tuple[tuple[Header, bytes], ...]) -> tuple[tuple[Header, bytes], ...]:
+    """Return those of the newest entries that a tail has (`Store.tail`)."""
+    kept = rows[-TAIL_ENTRIES:]
+    least = kept[-1][0].total - TAIL_BYTES if kept else 0
+    return tuple(row for row in kept if row[0].total - row[0].size >= least or row is kept[-1])
 
 
 def moved_on(dialog_id: DialogId, known: Header, newest: Header) -> Conflict:

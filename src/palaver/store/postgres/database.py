@@ -116,7 +116,8 @@ def _given(row: Row) -> Row:
 class PostgresDatabase(DatabaseOf[Connection]):
     """The connections of one schema.
 
-    A transaction is sent as a pipeline: statements travel together up to the next one whose rows are needed. So an append takes two journeys.
+    A transaction is sent as a pipeline: statements travel together up to the next one whose rows are needed. So an append, which needs none, is
+    one journey.
     """
 
     def __init__(self, opener: PostgresOpener, most: int) -> None:

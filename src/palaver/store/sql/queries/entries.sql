@@ -55,18 +55,24 @@ INSERT INTO {s}payload_refs SELECT session_no, dialog_no, :seq, :digest FROM {s}
 ON CONFLICT DO NOTHING;
 
 -- name: tail
--- The newest entries, newest first: so many, and no more bytes than given beside the newest one's.
+-- The newest entries, newest first: so many, with so many bytes; the newest in any case.
 SELECT {header}, {body} FROM {entries}
 WHERE {own_e} AND e.seq >= :start
   AND e.seq > (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {own_f}) - :rows
-  AND e.total > (SELECT f.total FROM {s}{headers} AS f WHERE {own_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+  AND (
+    e.total - e.size >= (SELECT f.total FROM {s}{headers} AS f WHERE {own_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+    OR e.seq = (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {own_f})
+  )
 ORDER BY e.seq DESC LIMIT :rows;
 
 -- name: tail_of_root
 -- The root of a session, and its newest entries as for `tail`.
 SELECT (SELECT root FROM {s}sessions WHERE session_id = :session_id), {header}, {body} FROM {entries}
 WHERE {root_e} AND e.seq > (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {root_f}) - :rows
-  AND e.total > (SELECT f.total FROM {s}{headers} AS f WHERE {root_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+  AND (
+    e.total - e.size >= (SELECT f.total FROM {s}{headers} AS f WHERE {root_f} ORDER BY f.seq DESC LIMIT 1) - :bytes
+    OR e.seq = (SELECT max(f.seq) FROM {s}{headers} AS f WHERE {root_f})
+  )
 ORDER BY e.seq DESC LIMIT :rows;
 
 -- name: reference_add
