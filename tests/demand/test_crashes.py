@@ -149,10 +149,10 @@ def test_executed_and_not_written_is_written_on_retry(
     store, full = place.open(), [True]
     append = store.append
 
-    def refusing(dialog_id: Any, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:  # noqa: ANN401
+    def refusing(dialog_id: Any, drafts: Sequence[Draft], turn_head: int, *last: Header | None) -> tuple[Header, ...]:  # noqa: ANN401
         if full and any(one.role == "tool" for one in drafts):
             raise StoreError("No room.", reason="full")
-        return append(dialog_id, drafts, turn_head)
+        return append(dialog_id, drafts, turn_head, *last)
 
     monkeypatch.setattr(store, "append", refusing)
     script = [{"tool_calls": [{"name": "pay", "arguments": {"amount": 5}, "id": "c1"}]}, "Paid."]

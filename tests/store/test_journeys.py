@@ -98,6 +98,6 @@ def test_another_writer_costs_a_look(server: Counted) -> None:
     """A writer that others overtook outside the turn finds that out by its write, looks, and writes again."""
     mine, others = (Session.open(server.store, NAME).root for _ in range(2))
     others.marks.label(others.messages.handle(0), "note")
-    server.within(4, 15, 1, lambda: mine.append(UserMessage(content="after the label")))
+    server.within(4, 18, 2, lambda: mine.append(UserMessage(content="after the label")))
     assert len(mine.messages) == MESSAGES + 1
     assert mine.opened.last.seq == MESSAGES + 1

@@ -150,42 +150,42 @@ _LEAST_TOP_P = 0.95  # extended-thinking: «top_p between 1 and 0.95»
 # --- places ------------------------------------------------------------------------------------------------
 
 
-class _Block(NamedTuple):
+class _SentBlock(NamedTuple):
     """A block: its place, its kind, and what a result has inside."""
 
     at: Spot
     kind: str
-    inside: tuple[_Block, ...]
+    inside: tuple[_SentBlock, ...]
 
 
-class _Message(NamedTuple):
+class _SentMessage(NamedTuple):
     """A message: its place, who speaks, and its blocks; content that is a string has none."""
 
     at: Spot
     role: str
-    blocks: tuple[_Block, ...]
+    blocks: tuple[_SentBlock, ...]
 
     def of(self, *kinds: str) -> Iterator[Spot]:
         """Return the blocks of these kinds."""
         return (block.at for block in self.blocks if block.kind in kinds)
 
 
-_NOTHING = _Message(Spot(None), "", ())
+_NOTHING = _SentMessage(Spot(None), "", ())
 
 
-class _Read(NamedTuple):
+class _Examined(NamedTuple):
     """A request under examination, its messages read once for all checks."""
 
     body: Spot
     profile: Profile
     as_history: bool
-    messages: tuple[_Message, ...]
+    messages: tuple[_SentMessage, ...]
 
     def everywhere(self, *kinds: str) -> Iterator[Spot]:
         """Return the blocks of these kinds in all messages, those inside tool results after the result."""
         return (block.at for block in self.blocks() if block.kind in kinds)
 
-    def blocks(self) -> Iterator[_Block]:
+    def blocks(self) -> Iterator[_SentBlock]:
         """Return the blocks of all messages, those inside tool results after the result."""
         for message in self.messages:
             for block in message.blocks:
@@ -193,15 +193,15 @@ class _Read(NamedTuple):
                 yield from block.inside
 
 
-def _messages(body: Spot) -> Iterator[_Message]:
+def _messages(body: Spot) -> Iterator[_SentMessage]:
     for message in body["messages"]:
         blocks = ((block, block["type"].text) for block in message["content"])
-        read = tuple(_Block(block, kind, _inside(block) if kind == "tool_result" else ()) for block, kind in blocks)
-        yield _Message(message, message["role"].text, read)
+        read = tuple(_SentBlock(block, kind, _inside(block) if kind == "tool_result" else ()) for block, kind in blocks)
+        yield _SentMessage(message, message["role"].text, read)
 
 
-def _inside(result: Spot) -> tuple[_Block, ...]:
-    return tuple(_Block(block, block["type"].text, ()) for block in result["content"])
+def _inside(result: Spot) -> tuple[_SentBlock, ...]:
+    return tuple(_SentBlock(block, block["type"].text, ()) for block in result["content"])
 
 
 def _thinks(body: Spot) -> bool:
@@ -211,7 +211,7 @@ def _thinks(body: Spot) -> bool:
 # --- turns -------------------------------------------------------------------------------------------------------------
 
 
-def _order(subject: _Read) -> Iterator[Violation]:
+def _order(subject: _Examined) -> Iterator[Violation]:
     """Check that the two sides alternate, and the places of system messages (mid-conversation-system-messages, limitations)."""
     messages = subject.messages
     spoken = [each for each in messages if each.role != "system"]
@@ -234,7 +234,7 @@ def _order(subject: _Read) -> Iterator[Violation]:
             yield message.at["role"].breaks(Breach.SYSTEM_PLACE, why)
 
 
-def _ending(subject: _Read) -> Iterator[Violation]:
+def _ending(subject: _Examined) -> Iterator[Violation]:
     """Check a request that ends on the assistant's words: whether it may, and how they may end."""
     last = subject.messages[-1] if subject.messages else _NOTHING
     if subject.as_history or "compaction" in subject.body or last.role != "assistant" or any(last.of("tool_use")):
@@ -258,7 +258,7 @@ def _ending(subject: _Read) -> Iterator[Violation]:
         yield text.breaks(Breach.TEXT_TRAILING, "the assistant's last words may not end in white space")
 
 
-def _filled(subject: _Read) -> Iterator[Violation]:
+def _filled(subject: _Examined) -> Iterator[Violation]:
     """Check that every message has content and every text says something.
 
     «All messages must have non-empty content except for the optional final assistant message» (ding113/claude-code-hub#432). An empty final
@@ -281,7 +281,7 @@ def _filled(subject: _Read) -> Iterator[Violation]:
 # --- calls -------------------------------------------------------------------------------------------------------------
 
 
-def _rounds(messages: Sequence[_Message]) -> Iterator[Round]:
+def _rounds(messages: Sequence[_SentMessage]) -> Iterator[Round]:
     """Return each assistant's calls with the results at the beginning of the message that follows.
 
     «Messages following tool_use blocks must begin with a matching number of tool_result blocks»: apify/tester-mcp-client#12.
@@ -298,13 +298,13 @@ def _rounds(messages: Sequence[_Message]) -> Iterator[Round]:
         made = tuple(block["id"] for block in message.of("tool_use"))
 
 
-def _pairing(subject: _Read) -> Iterator[Violation]:
+def _pairing(subject: _Examined) -> Iterator[Violation]:
     rounds = list(_rounds(subject.messages))
     yield from rules.identified(rounds, subject.profile.calls)
     yield from rules.paired(rounds)
 
 
-def _served(subject: _Read) -> Iterator[Violation]:
+def _served(subject: _Examined) -> Iterator[Violation]:
     """Check that each call of the provider's own tools has its result after it, but for a turn that still goes on.
 
     «`web_search` tool use with id `srvtoolu_…` was found without a corresponding `web_search_tool_result` block»: build-with-claude/
@@ -327,7 +327,7 @@ def _unserved(call: Spot) -> Violation:
     return call.breaks(Breach.PROVIDER_CALL, f"no result for {show(call['id'].text)} in its turn")
 
 
-def _fallbacks(subject: _Read) -> Iterator[Violation]:
+def _fallbacks(subject: _Examined) -> Iterator[Violation]:
     """Check that nothing stays of what a model before the last fallback of an answer thought and called (build-with-claude/refusals-and-fallback)."""
     for message in subject.messages:
         last = max((at for at, block in enumerate(message.blocks) if block.kind == "fallback"), default=0)
@@ -338,7 +338,7 @@ def _fallbacks(subject: _Read) -> Iterator[Violation]:
                 yield block.breaks(Breach.BLOCK_PLACE, f"{kind} before a fallback may not go back")
 
 
-def _results(subject: _Read) -> Iterator[Violation]:
+def _results(subject: _Examined) -> Iterator[Violation]:
     """Check that the result of a failed call has text, and nothing else."""
     for result, kind, inside in subject.blocks():
         if kind != "tool_result" or result["is_error"].value is not True:
@@ -355,7 +355,7 @@ def _results(subject: _Read) -> Iterator[Violation]:
 # --- thinking ----------------------------------------------------------------------------------------------------------
 
 
-def _thinking(subject: _Read) -> Iterator[Violation]:
+def _thinking(subject: _Examined) -> Iterator[Violation]:
     """Check that thinking is signed: nothing else of it shows."""
     for message in subject.messages:
         for block, kind, _ in message.blocks if message.role == "assistant" else ():
@@ -365,7 +365,7 @@ def _thinking(subject: _Read) -> Iterator[Violation]:
                     yield signature.breaks(Breach.THINKING_SIGNATURE, f"{kind} goes back with its signature only")
 
 
-def _thinking_first(subject: _Read) -> Iterator[Violation]:
+def _thinking_first(subject: _Examined) -> Iterator[Violation]:
     """Check that the turn in which tools are used begins with thinking, where it was asked for with a budget.
 
     «When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set of `tool_use` and
@@ -383,7 +383,7 @@ def _thinking_first(subject: _Read) -> Iterator[Violation]:
         yield opening.at["content"].breaks(Breach.THINKING_FIRST, why)
 
 
-def _thinking_config(subject: _Read) -> Iterator[Violation]:
+def _thinking_config(subject: _Examined) -> Iterator[Violation]:
     """Check what may be asked for together with thinking (extended-thinking, «feature compatibility»)."""
     body, config, known = subject.body, subject.body["thinking"], subject.profile.reasoning
     kind, effort = config["type"], body["output_config"]["effort"]
@@ -405,7 +405,7 @@ def _thinking_config(subject: _Read) -> Iterator[Violation]:
         yield from _forced(subject)
 
 
-def _forced(subject: _Read) -> Iterator[Violation]:
+def _forced(subject: _Examined) -> Iterator[Violation]:
     """Check a choice that forces a call: not where the model thinks with a budget, and not with models that choose by themselves.
 
     «Thinking may not be enabled when tool_choice forces tool use»: mastra-ai/mastra#7507. «tool_choice: type "tool" and "any" are not supported
@@ -420,7 +420,7 @@ def _forced(subject: _Read) -> Iterator[Violation]:
         yield choice.breaks(Breach.PARAMETER_REFUSED, why)
 
 
-def _sampling(subject: _Read) -> Iterator[Violation]:
+def _sampling(subject: _Examined) -> Iterator[Violation]:
     """Check sampling parameters: newer models accept none, and thinking accepts hardly any."""
     body = subject.body
     yield from rules.unsampled(body, ("temperature", "top_k", "top_p"), subject.profile)
@@ -438,7 +438,7 @@ def _sampling(subject: _Read) -> Iterator[Violation]:
 # --- media, tools, answers, cache ----------------------------------------------------------------------------------------
 
 
-def _attachments(subject: _Read) -> Iterator[Violation | Attachment]:
+def _attachments(subject: _Examined) -> Iterator[Violation | Attachment]:
     for block in subject.everywhere("image", "document"):
         kind, source = "image" if block["type"].text == "image" else "document", block["source"]
         if source["type"].text == "base64":
@@ -447,11 +447,11 @@ def _attachments(subject: _Read) -> Iterator[Violation | Attachment]:
             yield from rules.linked(kind, source["url"], subject.profile.media, data_urls=False)  # type: ignore[arg-type] # the same
 
 
-def _payloads(subject: _Read) -> Iterator[Violation]:
+def _payloads(subject: _Examined) -> Iterator[Violation]:
     yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
-def _toolset(subject: _Read) -> Iterator[Violation]:
+def _toolset(subject: _Examined) -> Iterator[Violation]:
     """Check definitions, calls in the history and the choice between tools."""
     body, limits = subject.body, subject.profile.tools
     names = [tool["name"] for tool in body["tools"]]
@@ -469,7 +469,7 @@ def _toolset(subject: _Read) -> Iterator[Violation]:
         yield used.breaks(Breach.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
 
 
-def _format(subject: _Read) -> Iterator[Violation]:
+def _format(subject: _Examined) -> Iterator[Violation]:
     """Check the structure of the answer, and fields that conflict with it."""
     wanted = subject.body["output_config"]["format"]
     if not wanted:
@@ -488,7 +488,7 @@ def _format(subject: _Read) -> Iterator[Violation]:
         )
 
 
-def _cache_marks(subject: _Read) -> Iterator[Violation]:
+def _cache_marks(subject: _Examined) -> Iterator[Violation]:
     """Check cache marks in the order in which the provider reads them: how many, on what, and the longer-lived before the shorter."""
     body, limits = subject.body, subject.profile.cache
     marks = [("tool", tool["cache_control"]) for tool in body["tools"]]
@@ -515,7 +515,7 @@ _CHECKS: Final = (
 
 def _checked(subject: Subject) -> Iterator[Violation]:
     """Check a request against every rule."""
-    read = _Read(subject.body, subject.profile, subject.as_history, tuple(_messages(subject.body)))
+    read = _Examined(subject.body, subject.profile, subject.as_history, tuple(_messages(subject.body)))
     return chain.from_iterable(check(read) for check in _CHECKS)
 
 
