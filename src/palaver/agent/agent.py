@@ -48,6 +48,7 @@ from palaver.prompts import (
 )
 from palaver.providers import Provider, connect_model, messages_of
 from palaver.session import Dialog, Session
+from palaver.session.awaited import awaited, in_worker
 from palaver.session.compaction import BudgetLike, PolicyLike
 from palaver.session.incoming import media_from, rendered
 from palaver.store.connect import StoreLike, opened_store
@@ -456,6 +457,10 @@ class Agent(Generic[OutputT]):
         annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
         return message
 
+    aopen = in_worker(open)  # noqa: A003 - the method above
+    aresume = in_worker(resume)
+    areceive = in_worker(receive)
+
     # --- decisions ------------------------------------------------------------------------------------------------------------------
 
     @property
@@ -546,7 +551,8 @@ class Agent(Generic[OutputT]):
             Conflict: Another process continued the turn.
             StoreError: The store failed. All of these errors have the `trace`.
         """
-        trace, work = self._called(input, call)
+        require_no_transaction(self.store)  # of this thread
+        trace, work = await awaited(self.store, partial(self._called, input, call))
         await work()
         return trace if return_session else _delivered(trace)
 
@@ -696,14 +702,9 @@ class Agent(Generic[OutputT]):
         text: str,
         handler: StreamHandler | None,
     ) -> None:
-        dialog.reload()
-        turn = await run_in_worker(partial(read_turn, dialog.opened.recent, dialog.dialog_id, asked=bool(text)))
-        require_unclaimed(dialog.opened.recent, dialog.dialog_id, turn)
-        if settings.call.get("abandon"):
-            await run_in_worker(partial(abandon, dialog))
-            dialog.opened.refresh()
-            turn.catch_up(dialog.opened.recent, dialog.dialog_id)
-        if not text and not turn.inbox and (self._was_answered(dialog, turn) or _is_empty(dialog)):
+        abandoned = bool(settings.call.get("abandon"))
+        turn, empty = await run_in_worker(partial(_looked, dialog, asked=bool(text), abandoned=abandoned))
+        if not text and not turn.inbox and (self._was_answered(dialog, turn) or empty):
             raise _nothing_new()
         trace.resumed = turn.began >= 0
         former, seen = dialog.top_prompt, turn.seen
@@ -746,10 +747,25 @@ class Agent(Generic[OutputT]):
             dialog.top_prompt = task
 
 
-def _is_empty(dialog: Dialog) -> bool:
-    """Return whether a dialog has at most its system prompt."""
-    head, count = dialog.head, len(dialog.messages)
-    return count == 0 or (count == 1 and head is not None and head.role is Role.SYSTEM)
+def _looked(dialog: Dialog, *, asked: bool, abandoned: bool) -> tuple[TurnState, bool]:
+    """Return the state of a dialog's turn, after giving up the calls that wait if that was asked for, and whether there is nothing but a prompt.
+
+    Raises:
+        Busy: Another process is answering.
+    """
+    dialog.reload()
+    log, name = dialog.opened.recent, dialog.dialog_id
+    turn = read_turn(log, name, asked=asked)
+    require_unclaimed(log, name, turn)
+    if abandoned:
+        abandon(dialog)
+        dialog.opened.refresh()
+        turn.catch_up(log, name)
+    dialog.opened.prompt.prompt()  # what follows does not read it
+    if asked or turn.inbox:
+        return turn, False
+    count = dialog.opened.count
+    return turn, count == 0 or (count == 1 and dialog.messages[0].role is Role.SYSTEM)
 
 
 def _nothing_new(more: str = "") -> InvalidInput:

@@ -70,14 +70,20 @@ async def _deliver(run: AgentRun) -> None:
     run.look()
     entries = () if run.turn.waits else deliveries(run.turn.inbox, run.dialog.dialog_id)
     if entries:
-        run.record(*entries)
+        await run.record(*entries)
         for entry in entries:
             await run.listeners.emit(Delivered(entry.message))
 
 
 async def _declare(run: AgentRun) -> None:
     """Record tools, instructions, core memory and model if they differ from those in force."""
-    view = await run_in_worker(run.view)
+    changed = await run_in_worker(partial(_changes, run))
+    if changed:
+        await run.record(*changed)
+
+
+def _changes(run: AgentRun) -> list[Entry]:
+    view = run.view()
     if view.model in run.settings.options.fallback_models:  # it accepted what another had refused
         run.settings = replace(run.settings, model=view.model)
     changed: list[Entry] = []
@@ -87,8 +93,7 @@ async def _declare(run: AgentRun) -> None:
     changed += _instructed(run, view)
     if view.model != run.settings.model:
         changed.append(ModelChange(model=run.settings.model, provider=run.settings.provider))
-    if changed:
-        run.record(*changed)
+    return changed
 
 
 def _instructed(run: AgentRun, view: View) -> Iterator[Entry]:
@@ -201,15 +206,15 @@ async def _answered(run: AgentRun, closing: str) -> InvokeResult:
             try:
                 return await _recompiled(run, closing, await room_after(run, overflow))
             except InfeasibleBudget as error:
-                raise _failed(run, overflow, str(error)) from overflow
+                raise await _failed(run, overflow, str(error)) from overflow
     except ProviderError as error:
         others, model = list(run.settings.options.fallback_models), run.settings.model
         others = others[others.index(model) + 1 :] if model in others else others
         if error.kind != "declined" or not others:
-            raise _failed(run, error) from error
+            raise await _failed(run, error) from error
         run.settings = replace(run.settings, model=others[0])
         run.left = error.partial.metadata.get(CARRIED, EMPTY) if isinstance(error.partial, Message) else EMPTY
-        run.record(ModelChange(model=others[0], provider=run.settings.provider))
+        await run.record(ModelChange(model=others[0], provider=run.settings.provider))
         return await _answered(run, closing)
 
 
@@ -219,7 +224,7 @@ async def _recompiled(run: AgentRun, closing: str, limit: int | None) -> InvokeR
         try:
             return await _with_retries(run, closing, limit)
         except Conflict:
-            if not left or not _still_ours(run):
+            if not left or not await run.awaited(partial(_still_ours, run)):
                 raise
     raise AssertionError("the last request ends in an answer or an error")
 
@@ -235,10 +240,12 @@ def _still_ours(run: AgentRun) -> bool:
     return True
 
 
-def _failed(run: AgentRun, error: ProviderError, hint: str = "") -> AgentFailure:
+async def _failed(run: AgentRun, error: ProviderError, hint: str = "") -> AgentFailure:
     """Return the failure. A refusal names the block it concerns, which every later request would contain."""
     request = None if run.answering is None else run.answering.request
-    place = None if request is None or error.kind != "refused" else blamed(run.dialog.store, request, error.message)
+    place = None
+    if request is not None and error.kind == "refused":
+        place = await run.awaited(partial(blamed, run.dialog.store, request, error.message))
     about = f"It concerns {place}: dialog.marks.quarantine({str(place)!r}) sets that block aside." if place else ""
     hints = " ".join(filter(None, (about, hint or error.hint)))
     return AgentFailure(error.message, trace=run.trace, kind="provider", error=error, hint=hints)
@@ -258,7 +265,7 @@ async def _with_retries(run: AgentRun, closing: str, limit: int | None) -> Invok
                     "status": error.status,
                 }
                 kept = () if run.answering is None else run.answering.cut_off(error)
-                run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
+                await run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
                 raise
         if attempt.error is not None:
             run.trace.state = "llm_recall"
@@ -276,7 +283,9 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     if closing:
         args["tool_choice"] = "none"
     if not isinstance(settings.invoker, ProviderInvoker):
-        run.dialog.record()  # raises Conflict if another process took over, before anything is paid for
+        await run.awaited(
+            run.dialog.record
+        )  # raises Conflict if another process took over, before anything is paid for
     run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(
@@ -297,7 +306,8 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
         raise callback_failed("invoker", error, run.trace) from error
     run.answering, run.left = None, EMPTY
     if answering.request is None:  # an invoker that does not report its request
-        run.dialog.record(Invocation(model=settings.model, manifest={"at": working.view().at}), beside=True)
+        unseen = Invocation(model=settings.model, manifest={"at": working.view().at})
+        await run.awaited(partial(run.dialog.record, unseen, beside=True))
     elif result.message is not None:
         run.measured = answering.request, result.message.usage.invoke_cost.prompt_tokens
     return result
@@ -324,7 +334,7 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
         return
     (kept,) = run.dialog.opened.stamped(_as_logged(message))
     if kept.is_function_call and final:
-        run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
+        await run.record(attempt_entry(RejectedAnswer(kept, EXHAUSTED, "No more tools were allowed.")))
         rounds = counted(run.settings.options.rounds, "round")
         raise AgentFailure(
             f"After {rounds} of tools, the model was asked for a final answer but called tools again.",
@@ -333,13 +343,12 @@ async def _accept(run: AgentRun, result: InvokeResult, *, final: bool) -> None:
             hint="Raise max_interrupt_steps, or give the agent less to do at once.",
         )
     if kept.is_function_call or (unfinished(kept) and not final):
-        run.record(_answer(kept, result))
+        await run.record(_answer(kept, result))
         # a store may redact what it writes, but the call must run with the model's own arguments
         run.turn.response = kept
         return
-    run.look(anew=True)
     run.deliver(kept)
-    run.end("final" if run.listeners.fault is None else "failed", _answer(kept, result))
+    await run.end("final" if run.listeners.fault is None else "failed", _answer(kept, result))
 
 
 def _answer(message: Message, result: InvokeResult) -> MessageEntry:
@@ -372,7 +381,7 @@ async def _refuse(run: AgentRun, message: Message, text: str, cause: BaseExcepti
     most = run.settings.options.max_exception_retry
     left = run.turn.repairs < most
     repair, fault = _repair(run, text) if left else ("", None)
-    run.record(attempt_entry(RejectedAnswer(message, REFUSED, text, repair)))
+    await run.record(attempt_entry(RejectedAnswer(message, REFUSED, text, repair)))
     if fault is not None:
         raise callback_failed("handler", fault, trace) from fault
     if not left:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 
 from palaver.agent.approvals import Decision, Verdict, annotate
 from palaver.agent.events import CallEnded, CallStarting
@@ -41,7 +42,7 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
     for call, fate in calls:
         kept = run.unsaved.get((run.dialog.dialog_id, call.id))
         if kept is not None:
-            run.say(kept)
+            await run.say(kept)
             del run.unsaved[run.dialog.dialog_id, call.id]
         elif fate is Fate.RUN:
             runnable.append(_edited(run, call))
@@ -58,7 +59,7 @@ async def _close(run: AgentRun, call: ToolCallContent, fate: Fate) -> None:
     known = {Fate.UNKNOWN: UNKNOWN, Fate.GIVEN_UP: GIVEN_UP, Fate.AGREED: _AGREED}
     text, failed = known.get(fate) or _denial(run.turn.decisions.get(call.id)), fate is not Fate.AGREED
     result = ToolResultContent(id=call.id, content=text, is_error=failed, name=call.name)
-    run.say(_message(result, call, str(fate)))
+    await run.say(_message(result, call, str(fate)))
     run.trace.interrupts[max(run.turn.rounds - 1, 0)].append(
         FunctionCall(call.id, call.name, call.args, None, text, text if failed else None)
     )
@@ -96,8 +97,7 @@ async def _decide(run: AgentRun, call: ToolCallContent) -> None:
     if decision is None:
         run.undecided.add(call.id)
         return
-    run.dialog.opened.annotate(decision.entry(call.id))
-    run.look()
+    await run.record(decision.entry(call.id))
 
 
 def _decision(verdict: Verdict) -> Decision | None:
@@ -132,7 +132,7 @@ class _ToolRound:
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         """Record the intent. If that fails, the call has not begun."""
-        self._run.record(CallStarted(call_id=call.id, tool=call.name, idempotent=function.idempotent))
+        await self._run.record(CallStarted(call_id=call.id, tool=call.name, idempotent=function.idempotent))
         await self._run.listeners.emit(CallStarting(call))
 
     async def _outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
@@ -147,7 +147,7 @@ class _ToolRound:
         except Exception as error:  # noqa: BLE001 - a handler of the caller; the result is recorded first
             result = outcome.result
             self._fault = self._fault or callback_failed("handler", error, run.trace)
-        self._keep(_message(result, call, outcome.ending, outcome.seconds))
+        await self._keep(_message(result, call, outcome.ending, outcome.seconds))
         await run.listeners.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
 
     def _noted(self, call: ToolCallContent, result: ToolResultContent) -> ToolResultContent:
@@ -163,15 +163,15 @@ class _ToolRound:
         said = self._run.prompt.on_interrupt(self._run.trace).render({"call_results": text})
         return result if said == text else _with_text(result, said)
 
-    def _keep(self, message: ToolMessage) -> None:
+    async def _keep(self, message: ToolMessage) -> None:
         """Record a result. If the store refuses it, this process keeps it; after a takeover it is written outside the turn."""
         run = self._run
         try:
-            run.say(message)
+            await run.say(message)
         except Conflict as error:
             self._fault = self._fault or error
             # outside the turn, which another process has: the effect happened and must be known
-            annotate(run.dialog.store, run.dialog.dialog_id, LateResult(message=message))
+            await run.awaited(partial(annotate, run.dialog.store, run.dialog.dialog_id, LateResult(message=message)))
         except StoreError as error:
             self._fault = self._fault or error
             (result,) = message.tool_results()

@@ -255,7 +255,9 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
     except (Conflict, InvalidInput) as error:
         if asked:  # the summary was paid for
             data = {**attempt, "rejected": error.message}
-            run.dialog.record(Custom(custom_type=REJECTED_COMPACTION, data=data), beside=True)
+            await run.awaited(
+                partial(run.dialog.record, Custom(custom_type=REJECTED_COMPACTION, data=data), beside=True)
+            )
         if isinstance(error, Conflict):
             raise
         return None  # an exact count shows that it is not smaller: send the view as it is
@@ -330,7 +332,7 @@ async def _restored(run: AgentRun, manager: Policy, before: View, after: View) -
     most = manager.restore_files
     reads = await run_in_worker(lambda: list(_newest_reads(run, before, after, most))) if most else []
     if reads:
-        run.record(*(_intent(call, origin) for call, origin in reads))
+        await run.record(*(_intent(call, origin) for call, origin in reads))
     return await _read_again(run, manager)
 
 
@@ -356,7 +358,7 @@ async def _read_again(run: AgentRun, manager: Policy) -> tuple[str, ...]:
         message = UserMessage(
             contents=(TextContent(said),), speaker=Speaker.TOOL, metadata={REPEATED: call_id, **copy_of([origin])}
         )
-        run.record(MessageEntry(message=message))
+        await run.record(MessageEntry(message=message))
         paths += [path] if outcome.error is None else []
     return tuple(paths)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Mapping, MutableMapping
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import anyio
 
@@ -22,12 +24,19 @@ from palaver.messages import Message, ToolMessage
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.session import Dialog
+from palaver.session.awaited import awaited
 from palaver.tools import CallContext, Toolbox
 from palaver.view import View
 from palaver.wire import Memo, Request
 
+T = TypeVar("T")
+
 _LAST_WORD = 5.0
 """Seconds for listeners to handle the end of a turn. A listener that hangs must not block a cancelled call."""
+
+
+def _said(message: Message) -> MessageEntry:
+    return MessageEntry(message=message)
 
 
 def callback_failed(what: str, error: BaseException, trace: Trace) -> AgentFailure:
@@ -107,6 +116,7 @@ class AgentRun:
         answering: The current model call, or the one that failed last; None before a call and after an answer.
         measured: The last request that was answered, and the provider's token count of it.
         memo: The compiled exchanges of the last request.
+        lock: Held while the run uses the store: results of parallel calls are written one after the other.
         left: What the refusal of a model left for the next one.
     """
 
@@ -125,6 +135,7 @@ class AgentRun:
     answering: Any = None
     measured: tuple[Request, int] | None = None
     memo: Memo = field(default_factory=Memo)
+    lock: threading.RLock = field(default_factory=threading.RLock)
     left: Mapping[str, Any] = EMPTY
 
     @property
@@ -142,20 +153,31 @@ class AgentRun:
 
     # --- writing ----------------------------------------------------------------------------------------------------------
 
-    def record(self, *entries: Entry) -> None:
+    async def record(self, *entries: Entry) -> None:
         """Append entries, and update the state of the turn.
 
         Raises:
             Conflict: Another process continued the turn.
             StoreError: The store failed; nothing was written.
         """
+        await self.awaited(partial(self._record, *entries))
+
+    def _record(self, *entries: Entry) -> None:
         self.dialog.record(*entries)
         self.look()
 
-    def say(self, message: Message) -> None:
+    async def say(self, message: Message) -> None:
         """Append a message; see `record`."""
-        parts = self.dialog.opened.stamped(message)
-        self.record(*(MessageEntry(message=part) for part in parts))
+        await self.awaited(lambda: self._record(*map(_said, self.dialog.opened.stamped(message))))
+
+    async def awaited(self, work: Callable[[], T]) -> T:
+        """Do something with the store, one thing of this run at a time, without the event loop waiting for a network."""
+
+        def alone() -> T:
+            with self.lock:
+                return work()
+
+        return await awaited(self.dialog.store, alone)
 
     def look(self, *, anew: bool = False) -> None:
         """Read the entries written since: up to the newest own one, which no other writer came before unseen; `anew`, up to the newest of all."""
@@ -167,12 +189,15 @@ class AgentRun:
         """Return the whole view after the newest own entry."""
         return self.dialog.opened.known_view()
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Begin or resume the turn, in one step with its message. A process that ran it until now gets a `Conflict` at its next step.
 
         Raises:
             Busy: Another process was first; nothing was written.
         """
+        await self.awaited(self._begin)
+
+    def _begin(self) -> None:
         store, dialog_id = self.dialog.store, self.dialog.dialog_id
         # the process that ran it is dead, or silent for too long: `require_unclaimed` has looked
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
@@ -187,25 +212,34 @@ class AgentRun:
         try:
             if said and (closing or self.turn.pending):  # the calls of the turn come before the message
                 with store.transaction():
-                    self.queue()
-                    self.record(*closing, *marks)
+                    self._queue()
+                    self._record(*closing, *marks)
             else:
-                self.record(*closing, *said, *marks)
+                self._record(*closing, *said, *marks)
         except Conflict as error:
             raise Busy(dialog_id, error.expected, error.actual) from error
         self.said = None
 
-    def queue(self) -> None:
+    async def queue(self) -> None:
         """Store the message of the call in the inbox, if there is one. It is delivered at the next request to the model."""
+        await self.awaited(self._queue)
+
+    def _queue(self) -> None:
         if self.said is not None:
             self.dialog.opened.annotate(Inbox(message=self.said))
             self.look()
             self.said = None
 
-    def end(self, outcome: str, *last: Entry) -> None:
+    async def end(self, outcome: str, *last: Entry) -> None:
         """End the turn. Messages that came too late for a final answer are appended after it."""
-        late = deliveries(self.turn.inbox, self.dialog.dialog_id) if outcome == "final" else ()
-        self.record(*last, TurnEnded(outcome=outcome), *late)
+        await self.awaited(partial(self._end, outcome, *last))
+
+    def _end(self, outcome: str, *last: Entry) -> None:
+        late: tuple[MessageEntry, ...] = ()
+        if outcome == "final":
+            self.look(anew=True)
+            late = deliveries(self.turn.inbox, self.dialog.dialog_id)
+        self._record(*last, TurnEnded(outcome=outcome), *late)
         self.trace.late = tuple(entry.message for entry in late)
 
     def deliver(self, answer: Message | None) -> None:

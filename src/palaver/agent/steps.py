@@ -28,9 +28,10 @@ result, the process keeps it and records it first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
-from anyio import get_cancelled_exc_class
+from anyio import CancelScope, get_cancelled_exc_class
 
 from palaver.agent.approvals import open_calls
 from palaver.agent.asking import ask
@@ -137,7 +138,7 @@ async def go(run: AgentRun) -> None:
         await _steps(run)
     except (get_cancelled_exc_class(), KeyboardInterrupt, SystemExit):
         run.trace.state = "interrupted"
-        _release(run, "interrupted")
+        await _release(run, "interrupted")
         raise
     except Exception as error:
         run.trace.state = "failure"
@@ -145,7 +146,7 @@ async def go(run: AgentRun) -> None:
         if isinstance(error, Conflict) and not isinstance(error, Busy):  # that one says what to do
             error.hint = _CONTINUES
         if not isinstance(error, Conflict | StoreError):  # then another process has the turn, or nothing can be written
-            _release(run, "failed")
+            await _release(run, "failed")
         raise
     finally:
         await run.listeners.end(TurnFinished(run.trace))
@@ -153,11 +154,11 @@ async def go(run: AgentRun) -> None:
 
 async def _steps(run: AgentRun) -> None:
     if isinstance(next_step(run), Wait):  # there is no decision yet: a message waits, too
-        run.queue()
+        await run.queue()
         await _wait(run)
         return
     if run.said is not None or not run.turn.over:
-        run.begin()
+        await run.begin()
     while run.turn.open:
         step = next_step(run)
         match step:
@@ -166,18 +167,18 @@ async def _steps(run: AgentRun) -> None:
             case Settle():
                 await settle(run, step.calls)
             case Wait():
-                run.end("waiting")
+                await run.end("waiting")
                 await _wait(run)
                 return
             case Finish():
-                run.end("final")
+                await run.end("final")
         run.require_listeners()
     run.deliver(_delivered(run))
     run.trace.state = "success"
 
 
 async def _wait(run: AgentRun) -> None:
-    run.trace.waiting = open_calls(run.dialog)
+    run.trace.waiting = await run.awaited(partial(open_calls, run.dialog))
     run.trace.state = "waiting"
     await run.listeners.emit(DecisionAwaited(run.trace.waiting))
 
@@ -193,10 +194,11 @@ def _delivered(run: AgentRun) -> Message | None:
     return message.model_copy(update={"parsed": parsed, "content": text})
 
 
-def _release(run: AgentRun, outcome: str) -> None:
+async def _release(run: AgentRun, outcome: str) -> None:
     """End the turn in the log if the store allows it. An open turn can be resumed, too."""
     try:
         if run.turn.open:
-            run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))
+            with CancelScope(shield=True):
+                await run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))
     except (Conflict, StoreError) as error:
         run.trace.error = run.trace.error or error

@@ -7,6 +7,7 @@ again, and the sub-agent continues there: no request or tool call is repeated.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Header, child_of, copy_of, lineage
 from palaver.messages import Role
 from palaver.session import Dialog, Session
+from palaver.session.awaited import awaited
 from palaver.session.incoming import rendered
 from palaver.tools import CallContext, Function, ToolReply
 
@@ -58,12 +60,13 @@ def subagent(
     properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
 
     async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
-        child = _dialog(context, agent, inherits, prompt_args, f"{brief}\n\n{task}".strip())
+        store, words = context.dialog.store, f"{brief}\n\n{task}".strip()
+        child = await awaited(store, partial(_dialog, context, agent, inherits, prompt_args, words))
         own = rendered(agent.system_prompt, prompt_args) if inherits == "fork" else ""
         trace = await agent.answer_in(child, within=context, instructions=own)
         if trace.state == "waiting" or trace.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
-        answer = _newest(child, lambda header: header.role == Role.ASSISTANT)
+        answer = await awaited(store, partial(_newest, child, lambda header: header.role == Role.ASSISTANT))
         return ToolReply(trace.delivery.text_content(), metadata={"dialog": child.dialog_id, **copy_of(answer)})
 
     return Function(

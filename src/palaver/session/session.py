@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, TextIO, overload
 
@@ -17,6 +17,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime
 from palaver.session import branches
+from palaver.session.awaited import awaited, in_worker
 from palaver.session.calls import CallHistory
 from palaver.session.compaction import BudgetLike, Compactions, PolicyLike
 from palaver.session.costs import cost_of_messages, cost_of_session
@@ -33,6 +34,7 @@ from palaver.store.connect import StoreLike, find_session, only_session, opened_
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Hit, SessionRecord, Store
 from palaver.store.redacting import RedactingStore, RedactLike, redacting
+from palaver.tools import run_in_worker
 from palaver.transfer.landing import land
 from palaver.transfer.records import from_list, to_json
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
@@ -167,6 +169,20 @@ class Session:
         session = cls(known, record.session_id, runtime, follower, **found)
         session.opened.follow_all()
         return session
+
+    @classmethod
+    async def acreate(cls, *args: Any, **options: Any) -> Session:  # noqa: ANN401 - as for `create`
+        """Create a session as `create` does, without making the event loop wait: in a worker thread."""
+        return await run_in_worker(partial(cls.create, *args, **options))
+
+    @classmethod
+    async def aopen(cls, *args: Any, **options: Any) -> Session:  # noqa: ANN401 - as for `open`
+        """Open a session as `open` does, without making the event loop wait: in a worker thread."""
+        return await run_in_worker(partial(cls.open, *args, **options))
+
+    async def aroot(self) -> Dialog:
+        """Return `root` without making the event loop wait."""
+        return await run_in_worker(lambda: self.root)
 
     @classmethod
     def list(
@@ -633,6 +649,16 @@ class Dialog:
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
     @overload
+    async def aappend(self, message: Message | Mapping[str, Any] | providers.SdkObject) -> Message: ...
+    @overload
+    async def aappend(
+        self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]
+    ) -> tuple[Message, ...]: ...
+    async def aappend(self, message: Any) -> Message | tuple[Message, ...]:
+        """Append as `append` does, without making the event loop wait for a network."""
+        return await awaited(self.store, partial(self.append, message))
+
+    @overload
     def append(self, message: Message | Mapping[str, Any] | providers.SdkObject) -> Message: ...
     @overload
     def append(self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]) -> tuple[Message, ...]: ...
@@ -896,6 +922,12 @@ class Dialog:
             NotFound: The tool has another name.
         """
         return answered(self.marks, name, args)
+
+    aview = in_worker(view)
+
+    async def arequest(self, profile: wire.Profile | str, model: str, **options: Any) -> wire.Request:  # noqa: ANN401 - as for `request`
+        """Do the same as `request` without making the event loop wait: in a worker thread."""
+        return await run_in_worker(partial(self.request, profile, model, **options))
 
     @cached_property
     def calls(self) -> CallHistory:

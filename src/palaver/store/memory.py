@@ -51,6 +51,7 @@ class MemoryStore:
     durability = Durability.MEMORY
     capabilities = frozenset({Capability.SEARCH})
     url = "memory:"
+    remote = False
 
     def __init__(self) -> None:
         self.contents = Contents()

@@ -137,11 +137,13 @@ class Store(Reader, Protocol):
         durability: What an acknowledged write survives.
         capabilities: What this store can do.
         url: The address by which `open_store` opens it again, if it is shared.
+        remote: Whether its methods wait for a network: async code calls them in a thread.
     """
 
     durability: Durability
     capabilities: frozenset[Capability]
     url: str
+    remote: bool
 
     def transaction(self, lock: str = "") -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block.

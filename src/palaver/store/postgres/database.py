@@ -300,6 +300,8 @@ class PostgresStore(SqlStore):
         place: The database, for people: without a password.
     """
 
+    remote = True
+
     def __init__(
         self,
         url: str,

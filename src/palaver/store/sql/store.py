@@ -39,6 +39,7 @@ class SqlStore:
     """What the stores in SQLite and PostgreSQL have in common: everything but their connections and a few statements."""
 
     capabilities = frozenset(Capability)
+    remote = False
 
     def __init__(self, db: Database, url: str, durability: Durability, migrations: tuple[Migration, ...]) -> None:
         self.url = url

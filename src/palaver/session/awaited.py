@@ -1,0 +1,34 @@
+"""Using a store from async code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from palaver.store.protocol import Store
+from palaver.tools import run_in_worker
+
+S = TypeVar("S")
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+async def awaited(store: Store, work: Callable[[], T]) -> T:
+    """Do something with a store, and return what it returns, without the event loop waiting for a network.
+
+    With a remote store it runs in a worker thread. With an embedded one it runs at once, for an append takes about as long as handing it to a
+    thread and back. Once begun it runs to its end, also when the caller is cancelled.
+    """
+    return await run_in_worker(work) if store.remote else work()
+
+
+def in_worker(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Return the async form of a method, which runs it in a worker thread."""
+
+    @wraps(method)
+    async def form(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_in_worker(partial(method, self, *args, **kwargs))
+
+    form.__doc__ = f"Do the same as `{method.__name__}` without making the event loop wait: in a worker thread."
+    return form
