@@ -79,7 +79,7 @@ def calling(name: str, **arguments: object) -> dict[str, Any]:
 
 def agent(store: Any, *answers: object, **options: Any) -> Agent[Any]:  # noqa: ANN401 - options of an agent
     """Return an agent with a script."""
-    return Agent("helper", "Help.", "gpt-5.6", ScriptedProvider(answers), store=store, **options)
+    return Agent("helper", "Help.", "gpt-4o", ScriptedProvider(answers), store=store, **options)
 
 
 async def _tools(store: Any) -> None:  # noqa: ANN401 - a store
@@ -129,7 +129,7 @@ async def _long(store: Any) -> None:  # noqa: ANN401 - a store
 
 
 async def _sub(store: Any) -> None:  # noqa: ANN401 - a store
-    worker = Agent("worker", Prompt(path="w/p", prompt="Work."), "gpt-5.6", ScriptedProvider(["worked"]), store=store)
+    worker = Agent("worker", Prompt(path="w/p", prompt="Work."), "gpt-4o", ScriptedProvider(["worked"]), store=store)
     boss = agent(store, calling("worker", task="Do it"), "done", tools=[subagent(worker)])
     assert (await boss.arespond("Begin")).content == "done"
 

@@ -254,18 +254,23 @@ class Agent(Generic[OutputT]):
         """
         self._require_free(alias)
         name = session_name or f"{self.name}_{alias}"
-        # under the lock of the name, so that of several processes one creates the session
-        with self.store.transaction(lock=f"session {name}" if resume else ""):
-            known = next(iter(self.store.sessions(name=name, limit=1)), None) if resume else None
-            if known is not None:
-                dialog = self._newest(known.session_id)
-            else:
-                dialog = self._opened(self.store, name, prompt_args, subject)
-                if first:
-                    dialog.put_text(first)
-        if known is not None:
-            return self.adopt(alias, dialog, prompt_args, switch=switch)
-        return self._add(alias, dialog, switch=switch)
+        known = self._stored(name) if resume else None
+        if known is None:
+            # under the lock of the name, so that of several processes one creates the session
+            with self.store.transaction(lock=f"session {name}" if resume else ""):
+                known = self._stored(name) if resume else None
+                if known is None:
+                    dialog = self._opened(self.store, name, prompt_args, subject)
+                    if first:
+                        dialog.put_text(first)
+                    return self._add(alias, dialog, switch=switch)
+        return self.adopt(alias, self._newest(known), prompt_args, switch=switch)
+
+    def _stored(self, name: str) -> Session | None:
+        record = next(iter(self.store.sessions(name=name, limit=1)), None)
+        return (
+            None if record is None else Session(self.store, record.session_id, self.runtime, active=record.updated_at)
+        )
 
     def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
         rendered(self.system_prompt, prompt_args)  # raises before anything is created
@@ -298,17 +303,17 @@ class Agent(Generic[OutputT]):
             NotFound: The session does not exist.
         """
         self._require_free(alias or reference)
-        if dialog is None:
-            place = self._newest(reference)
-        else:
-            place = Session.open(self.store, reference, runtime=self.runtime).dialog(dialog)
+        session = Session.open(self.store, reference, runtime=self.runtime)
+        place = self._newest(session) if dialog is None else session.dialog(dialog)
         return self.adopt(alias or reference, place, prompt_args, instructions=instructions, switch=switch)
 
-    def _newest(self, reference: str) -> Dialog:
+    def _newest(self, session: Session) -> Dialog:
         """Return the newest dialog of a session that this agent owns, or else the newest."""
-        session = Session.open(self.store, reference, runtime=self.runtime)
-        own = [one for one in session.dialogs if one.owner == self.name]
-        return max(own, key=lambda one: self.store.last(one.dialog_id).at, default=session.newest)
+        own = [node for node in self.store.nodes(session.session_id) if node.owner == self.name]
+        if not own:
+            return session.newest
+        last = max(own, key=lambda node: self.store.last(node.dialog_id).at) if len(own) > 1 else own[0]
+        return session.opened.dialog(last.dialog_id, last)
 
     def adopt(
         self,

@@ -114,11 +114,7 @@ async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
         ProviderError: The provider returned no compaction.
         Conflict: Another process wrote meanwhile.
     """
-    dialog.reload()
-    turn = await run_in_worker(partial(read_turn, dialog.opened.recent, dialog.dialog_id))
-    require_unclaimed(dialog.opened.recent, dialog.dialog_id, turn)
-    tail = dialog.tail
-    if turn.open or turn.pending or turn.inbox or tail is None or not tail.is_assistant_side:
+    if not await run_in_worker(partial(_answered, dialog)):
         raise InvalidInput(
             "Between an answer and the next message a conversation is compacted; this one waits for an answer."
         )
@@ -132,6 +128,19 @@ async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
     else:
         preview = await compaction.apreview(summarizer, manager, **known)
     return await run_in_worker(preview.approve)
+
+
+def _answered(dialog: Dialog) -> bool:
+    """Return whether a dialog ends on an answer, and nothing waits for the next one.
+
+    Raises:
+        Busy: Another process is answering.
+    """
+    dialog.reload()
+    turn = read_turn(dialog.opened.recent, dialog.dialog_id)
+    require_unclaimed(dialog.opened.recent, dialog.dialog_id, turn)
+    tail = dialog.tail
+    return not (turn.open or turn.pending or turn.inbox) and tail is not None and tail.is_assistant_side
 
 
 async def _asked(dialog: Dialog, settings: CallSettings, manager: Policy) -> Handle:

@@ -50,7 +50,9 @@ class Tree:
     def of_session(self, session_id: SessionId, after: int) -> tuple[Node, ...]:
         """Read the nodes of a session whose number is larger than `after`, in order."""
         with self._db.reading() as rows:
-            found = rows.all("nodes_of", session_no=session_no(rows, session_id), after=after)
+            found = rows.all("nodes_of", session_id=session_id, after=after)
+            if not found:
+                session_no(rows, session_id)  # raises if there is no such session
             return tuple(node(row, self._ranges(rows, row)) for row in found)
 
     def add(self, rows: Rows, new: Node) -> Node:

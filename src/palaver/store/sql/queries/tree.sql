@@ -35,7 +35,7 @@ SELECT
   d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited,
   d.created_at, d.relation, d.metadata, d.shared
 FROM {s}dialogs AS d JOIN {s}sessions AS s USING (session_no)
-WHERE d.session_no = :session_no AND d.place > :after
+WHERE s.session_id = :session_id AND d.place > :after
 ORDER BY d.place;
 
 -- name: dialogs_beginning
