@@ -1,0 +1,104 @@
+"""A web server whose conversations survive it: `uvicorn demo.server:app --workers 4 --timeout-graceful-shutdown 30`.
+
+Every worker has one store, every request an agent of its own: what an agent knows is in the store, so any worker answers the next request. The
+environment says which store (`PALAVER_STORE`, a path or an address) and which model (`PALAVER_MODEL`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel
+
+from palaver import Agent, open_store
+from palaver.errors import Busy, Conflict, DecisionNeeded, NotFound, PalaverError, StoreError
+from palaver.providers import TextDelta
+from palaver.store import Store
+
+
+class Said(BaseModel):
+    """What a user says."""
+
+    text: str
+
+
+def clerk(store: Store) -> Agent[Any]:
+    """Return the agent that answers."""
+    return Agent("clerk", "You answer briefly.", os.environ["PALAVER_MODEL"], store=store)
+
+
+router = APIRouter()
+
+
+async def opened(request: Request, name: str) -> Agent[Any]:
+    """Return an agent in the conversation of a name, which begins with its first request."""
+    state = request.app.state
+    agent: Agent[Any] = state.agent_for(state.store)
+    return await agent.aopen("main", session_name=name, resume=True)
+
+
+@router.post("/talks/{name}")
+async def say(name: str, said: Said, request: Request) -> dict[str, Any]:
+    """Answer."""
+    agent = await opened(request, name)
+    answer = await agent.arespond(said.text)
+    return {"text": answer.content, "messages": agent.current_dialog.opened.count}
+
+
+@router.post("/talks/{name}/events")
+async def tell(name: str, said: Said, request: Request) -> StreamingResponse:
+    """Answer piece by piece, as server-sent events. A client that leaves interrupts the turn; the next request continues it."""
+    agent = await opened(request, name)
+
+    async def lines() -> AsyncIterator[str]:
+        try:
+            async with agent.stream(said.text) as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        yield f"data: {json.dumps({'text': event.text})}\n\n"
+        except PalaverError as error:  # the status was sent before
+            yield f"event: error\ndata: {json.dumps({'error': str(error)})}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+_STATUS = ((Busy, 409), (Conflict, 409), (DecisionNeeded, 202), (NotFound, 404), (StoreError, 503))
+_AGAIN = {409, 503}
+
+
+async def refused(_request: Request, error: Exception) -> JSONResponse:
+    """Say what went wrong, and with the status whether to ask again."""
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    return JSONResponse({"error": str(error)}, status, {"Retry-After": "1"} if status in _AGAIN else None)
+
+
+def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> FastAPI:
+    """Return the application of a store.
+
+    Args:
+        address: The store's path or address.
+        agent_for: Returns an agent with this store.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.store, app.state.agent_for = open_store(address), agent_for
+        yield
+        app.state.store.close()
+
+    app = FastAPI(lifespan=lifespan, exception_handlers={PalaverError: refused})
+    app.include_router(router)
+    return app
+
+
+def __getattr__(name: str) -> FastAPI:
+    """Return `app` when uvicorn asks for it: a module that is only imported opens nothing."""
+    if name != "app":
+        raise AttributeError(name)
+    return make_app(os.environ["PALAVER_STORE"])

@@ -1,0 +1,132 @@
+"""The server of demo/: conversations over HTTP that survive requests, clients, workers and the server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from demo.server import make_app
+from palaver import Agent, Session, open_store, tool
+from palaver.providers.scripted import ScriptedProvider
+from palaver.store import Store
+from tests import postgres
+
+BUSY, WAITS = 409, 202
+
+
+@tool(needs_approval=True)
+def refund(amount: int) -> str:
+    """Give money back."""
+    return f"{amount} given back"
+
+
+class Clerks:
+    """Makes agents whose models follow one script."""
+
+    def __init__(self, *answers: object) -> None:
+        self.provider = ScriptedProvider(answers)
+
+    def __call__(self, store: Store) -> Agent[Any]:
+        """Return an agent."""
+        return Agent("clerk", "Answer.", "gpt-4o", self.provider, store=store, tools=[refund])
+
+
+@asynccontextmanager
+async def client(address: str, clerks: Clerks) -> AsyncIterator[httpx.AsyncClient]:
+    """Start the application, and return a client of it."""
+    app = make_app(address, clerks)
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://till") as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "talks.db")
+    server: postgres.Server = request.getfixturevalue("postgres_server")
+    return server.url()
+
+
+def test_a_conversation_survives_its_requests_and_the_server(address: str) -> None:
+    """Each request has an agent of its own; a server that was started again goes on where the last one ended."""
+
+    async def work() -> None:
+        async with client(address, Clerks("One lamp.", "Two lamps.")) as http:
+            assert (await http.post("/talks/ann", json={"text": "How many?"})).json() == {
+                "text": "One lamp.",
+                "messages": 3,
+            }
+            assert (await http.post("/talks/ann", json={"text": "And now?"})).json()["messages"] == 5
+        async with client(address, Clerks("Still two.")) as http:
+            assert (await http.post("/talks/ann", json={"text": "And today?"})).json() == {
+                "text": "Still two.",
+                "messages": 7,
+            }
+
+    asyncio.run(work())
+    with closing(open_store(address)) as store:
+        assert len(Session.list(store, name="ann")) == 1
+
+
+def test_a_second_request_is_told_to_wait(address: str) -> None:
+    """Of two requests to one conversation at once, one is answered and the other gets 409, and its text is stored nowhere."""
+
+    async def work() -> None:
+        asked, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: object) -> str:
+            asked.set()
+            await go.wait()
+            return "First."
+
+        async with client(address, Clerks("Hello.", slow, "Again.")) as http:
+            await http.post("/talks/ann", json={"text": "Hello"})
+            first = asyncio.ensure_future(http.post("/talks/ann", json={"text": "first"}))
+            await asked.wait()
+            second = await http.post("/talks/ann", json={"text": "second"})
+            go.set()
+            assert (second.status_code, second.headers["retry-after"]) == (BUSY, "1")
+            assert (await first).json()["text"] == "First."
+            assert (await http.post("/talks/ann", json={"text": "second"})).json() == {"text": "Again.", "messages": 7}
+
+    asyncio.run(work())
+
+
+def test_events_stream_and_a_client_that_leaves_loses_nothing(address: str) -> None:
+    """The pieces arrive as events; after a client left in the middle, the next request has both messages."""
+
+    async def work() -> None:
+        async with client(address, Clerks("One lamp is left.", "Two.")) as http:
+            async with http.stream("POST", "/talks/ann/events", json={"text": "How many?"}) as response:
+                told = [json.loads(line[6:])["text"] async for line in response.aiter_lines() if line]
+            assert "".join(told) == "One lamp is left."
+            assert (await http.post("/talks/ann", json={"text": "Sure?"})).json() == {"text": "Two.", "messages": 5}
+
+    asyncio.run(work())
+
+
+def test_an_approval_answers_with_its_status(address: str) -> None:
+    """A call that waits for a person is 202; a message meanwhile is kept, and the decision of another process lets it go on."""
+
+    async def work() -> None:
+        call = {"tool_calls": [{"name": "refund", "arguments": {"amount": 5}}]}
+        clerks = Clerks(call, "Done.")
+        async with client(address, clerks) as http:
+            assert (await http.post("/talks/ann", json={"text": "Refund 5."})).status_code == WAITS
+            assert (await http.post("/talks/ann", json={"text": "Are you there?"})).status_code == WAITS
+            with closing(open_store(address)) as store:
+                person = clerks(store)
+                await person.aresume("ann")
+                (waiting,) = await asyncio.to_thread(lambda: person.waiting)
+                await asyncio.to_thread(person.approve, waiting.id, by="ann")
+            answered = await http.post("/talks/ann", json={"text": "Well?"})
+            assert answered.json()["text"] == "Done."
+
+    asyncio.run(work())
