@@ -67,7 +67,7 @@ async def ask(run: AgentRun, *, final: bool) -> None:
 
 async def _deliver(run: AgentRun) -> None:
     """Append the messages of the inbox to the conversation, unless they would interrupt a tool of the provider's own."""
-    run.look()
+    await run.awaited(run.look)
     entries = () if run.turn.waits else deliveries(run.turn.inbox, run.dialog.dialog_id)
     if entries:
         await run.record(*entries)
@@ -283,9 +283,8 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     if closing:
         args["tool_choice"] = "none"
     if not isinstance(settings.invoker, ProviderInvoker):
-        await run.awaited(
-            run.dialog.record
-        )  # raises Conflict if another process took over, before anything is paid for
+        # raises Conflict if another process took over, before anything is paid for
+        await run.awaited(run.dialog.record)
     run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(

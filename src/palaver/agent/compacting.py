@@ -270,7 +270,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
         if isinstance(error, Conflict):
             raise
         return None  # an exact count shows that it is not smaller: send the view as it is
-    run.look()
+    await run.awaited(run.look)
     restored = await _restored(run, manager, plan.before, made.view)
     sizes = made.before.total, made.after.total
     model, usages, summary = summarized.model, summarized.usages, summarized.summary
