@@ -100,9 +100,10 @@ def check_changes(changes: Mapping[str, object]) -> None:
 
 def within_tail(rows: tuple[tuple[Header, bytes], ...]) -> tuple[tuple[Header, bytes], ...]:
     """Return those of the newest entries that a tail has (`Store.tail`)."""
-    kept = rows[-TAIL_ENTRIES:]
-    least = kept[-1][0].total - TAIL_BYTES if kept else 0
-    return tuple(row for row in kept if row[0].total - row[0].size >= least or row is kept[-1])
+    first, last = max(0, len(rows) - TAIL_ENTRIES), len(rows) - 1
+    while first < last and rows[first][0].total - rows[first][0].size < rows[last][0].total - TAIL_BYTES:
+        first += 1
+    return rows[first:] if first else rows
 
 
 def moved_on(dialog_id: DialogId, known: Header, newest: Header) -> Conflict:
