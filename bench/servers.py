@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from bench.measure import Row
 from tests import postgres
@@ -33,12 +33,13 @@ Turn: TypeAlias = Callable[[int, str], Awaitable[object]]
 """Loads a conversation by its number, appends a text, asks the model, appends the answer."""
 
 
-def texts() -> list[str]:
-    """Return what was said in a conversation, the user's messages and the answers in turn."""
-    return [
-        f"Message {number} about lamps, in a sentence of about a hundred characters, as people write them in chats."
-        for number in range(MESSAGES)
-    ]
+T = TypeVar("T")
+
+
+def said_before(*speakers: Callable[[str], T]) -> list[T]:
+    """Return what a conversation has already: what the speakers make of texts, in turn."""
+    words = "in a sentence of about a hundred characters, as people write them in chats."
+    return [speakers[number % len(speakers)](f"Message {number} about lamps, {words}") for number in range(MESSAGES)]
 
 
 async def model() -> str:
@@ -60,7 +61,7 @@ async def by_hand(url: str, schema: str) -> AsyncIterator[Turn]:
         async with pool.connection() as connection:
             await connection.execute("CREATE TABLE by_hand (talk int, seq int, body text, PRIMARY KEY (talk, seq))")
             for talk in range(CONVERSATIONS):
-                values = [(talk, seq, json.dumps({"content": said})) for seq, said in enumerate(texts())]
+                values = [(talk, seq, json.dumps({"content": said})) for seq, said in enumerate(said_before(str))]
                 await connection.cursor().executemany("INSERT INTO by_hand VALUES (%s, %s, %s)", values)
 
         async def turn(talk: int, said: str) -> None:
@@ -76,6 +77,12 @@ async def by_hand(url: str, schema: str) -> AsyncIterator[Turn]:
         yield turn
 
 
+def _speakers() -> tuple[Callable[[str], Any], ...]:
+    from palaver import AssistantMessage, UserMessage  # noqa: PLC0415
+
+    return lambda said: UserMessage(content=said), lambda said: AssistantMessage(content=said)
+
+
 @asynccontextmanager
 async def palaver_dialog(url: str, schema: str) -> AsyncIterator[Turn]:
     """A dialog of palaver, opened by its session's name."""
@@ -84,8 +91,7 @@ async def palaver_dialog(url: str, schema: str) -> AsyncIterator[Turn]:
     store = open_store(f"{url}&schema={schema}")
     for talk in range(CONVERSATIONS):
         dialog = Session.create(store, f"talk {talk}").root
-        kinds = (UserMessage, AssistantMessage)
-        dialog.append([kinds[number % 2](content=said) for number, said in enumerate(texts())])
+        dialog.append(said_before(*_speakers()))
 
     async def turn(talk: int, said: str) -> None:
         dialog = await (await Session.aopen(store, f"talk {talk}")).aroot()
@@ -102,7 +108,7 @@ async def palaver_dialog(url: str, schema: str) -> AsyncIterator[Turn]:
 @asynccontextmanager
 async def palaver_agent(url: str, schema: str) -> AsyncIterator[Turn]:
     """An agent of palaver, one a request."""
-    from palaver import Agent, AssistantMessage, UserMessage, open_store  # noqa: PLC0415
+    from palaver import Agent, open_store  # noqa: PLC0415
     from palaver.providers import ScriptedProvider  # noqa: PLC0415
 
     store = open_store(f"{url}&schema={schema}")
@@ -115,8 +121,7 @@ async def palaver_agent(url: str, schema: str) -> AsyncIterator[Turn]:
 
     for talk in range(CONVERSATIONS):
         dialog = made().open("main", session_name=f"talk {talk}").current_dialog
-        kinds = (UserMessage, AssistantMessage)
-        dialog.append([kinds[number % 2](content=said) for number, said in enumerate(texts())])
+        dialog.append(said_before(*_speakers()))
 
     async def turn(talk: int, said: str) -> None:
         agent = made()
@@ -148,10 +153,8 @@ async def langgraph(url: str, schema: str) -> AsyncIterator[Turn]:
             return {"messages": [AIMessage(await model())]}
 
         graph = StateGraph(MessagesState).add_node("model", node).add_edge(START, "model").compile(checkpointer=saver)
-        kinds = (HumanMessage, AIMessage)
         for talk in range(CONVERSATIONS):
-            said = [kinds[number % 2](text) for number, text in enumerate(texts())]
-            await graph.aupdate_state(_thread(talk), {"messages": said})
+            await graph.aupdate_state(_thread(talk), {"messages": said_before(HumanMessage, AIMessage)})
 
         async def turn(talk: int, said: str) -> None:
             await graph.ainvoke({"messages": [HumanMessage(said)]}, _thread(talk))
@@ -190,8 +193,8 @@ async def openai_agents(url: str, schema: str) -> AsyncIterator[Turn]:
     till = Agent(name="till", instructions="You keep the till.", model=Slow())
     for talk in range(CONVERSATIONS):
         session = SQLAlchemySession(f"talk {talk}", engine=engine, create_tables=talk == 0)
-        roles = ("user", "assistant")
-        await session.add_items([{"role": roles[number % 2], "content": said} for number, said in enumerate(texts())])
+        roles = (lambda said: {"role": "user", "content": said}), (lambda said: {"role": "assistant", "content": said})
+        await session.add_items(said_before(*roles))
 
     async def turn(talk: int, said: str) -> None:
         await Runner.run(till, said, session=SQLAlchemySession(f"talk {talk}", engine=engine))

@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from palaver import Prompt, Session, UserMessage, tool
+from palaver import Prompt, Session, UserMessage, open_store, tool
 from palaver.agent import Agent, subagent
 from palaver.errors import AgentFailure, DecisionNeeded, ProviderError
 from palaver.memory import CoreMemory
 from palaver.providers.scripted import ScriptedProvider
 from palaver.session import Dialog
 from palaver.store.memory import MemoryStore
+from palaver.store.protocol import Store
 
 FREE = frozenset({"in_transaction", "url", "durability", "capabilities", "remote", "contents"})
 """What a store says of itself without asking anybody."""
@@ -192,3 +195,23 @@ def test_law_17_dialogs_have_async_forms(store: Any) -> None:  # noqa: ANN401 - 
         return dialog
 
     assert asyncio.run(work()).opened.count == 3
+
+
+def test_async_forms_are_part_of_a_transaction(tmp_path: Path) -> None:
+    """Inside a transaction of the calling thread the async forms read what it wrote, and what they write is undone with it."""
+
+    async def undone(store: Store, dialog: Dialog) -> None:
+        with store.transaction():
+            await dialog.aappend(UserMessage(content="one"))
+            assert len((await dialog.aview()).exchanges) == 1
+            assert (await dialog.arequest("openai-chat", "gpt-4o")).body["messages"]
+            raise ZeroDivisionError
+
+    async def work(store: Store) -> None:
+        dialog = Session.create(store, "talk").root
+        with pytest.raises(ZeroDivisionError):
+            await undone(store, dialog)
+        assert len((await dialog.aview()).exchanges) == 0
+
+    with closing(open_store(str(tmp_path / "s.db"))) as store:
+        asyncio.run(work(store))

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from palaver.store.protocol import Store
 from palaver.tools import run_in_worker
 
-S = TypeVar("S")
+
+class HasStore(Protocol):
+    """What has a store."""
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        ...
+
+
+S = TypeVar("S", bound=HasStore)
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -20,15 +30,20 @@ async def awaited(store: Store, work: Callable[[], T]) -> T:
     With a remote store it runs in a worker thread. With an embedded one it runs at once, for an append takes about as long as handing it to a
     thread and back. Once begun it runs to its end, also when the caller is cancelled.
     """
-    return await run_in_worker(work) if store.remote else work()
+    return await in_thread(store, work) if store.remote else work()
+
+
+async def in_thread(store: Store, work: Callable[[], T]) -> T:
+    """Do something with a store in a worker thread; inside a transaction of this thread at once, for a worker would not be in it."""
+    return work() if store.in_transaction else await run_in_worker(work)
 
 
 def in_worker(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
-    """Return the async form of a method, which runs it in a worker thread."""
+    """Return the async form of a method, which runs it as `in_thread` does."""
 
     @wraps(method)
     async def form(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_in_worker(partial(method, self, *args, **kwargs))
+        return await in_thread(self.store, partial(method, self, *args, **kwargs))
 
     form.__doc__ = f"Do the same as `{method.__name__}` without making the event loop wait: in a worker thread."
     return form

@@ -45,9 +45,6 @@ WHERE d.dialog_id >= :prefix AND d.dialog_id < :beyond AND (CAST(:session_id AS 
 ORDER BY d.dialog_id
 LIMIT :limit;
 
--- name: dialog_no
-SELECT session_no, dialog_no FROM {s}dialogs WHERE dialog_id = :dialog_id;
-
 -- name: dialog_end
 -- The numbers of a dialog, and how many own entries it holds.
 SELECT d.session_no, d.dialog_no, coalesce((
