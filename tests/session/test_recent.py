@@ -30,12 +30,16 @@ def _step(dialog: Dialog, what: str, size: int) -> None:
         dialog.reload()
 
 
-@given(steps=STEPS, start=st.integers(-1, 14), stop=st.one_of(st.none(), st.integers(-1, 14)))
+@given(remote=st.booleans(), steps=STEPS, start=st.integers(-1, 14), stop=st.one_of(st.none(), st.integers(-1, 14)))
 def test_law_3_recent_entries_are_those_of_the_store(
-    steps: list[tuple[int, str, int]], start: int, stop: int | None
+    remote: bool,
+    steps: list[tuple[int, str, int]],
+    start: int,
+    stop: int | None,
 ) -> None:
     """Two objects of one dialog write in turns; after a look, headers, bodies and kinds of any range are those that the store returns."""
     store = MemoryStore()
+    store.remote = remote
     first = Session.create(store).root
     first.append(UserMessage.text("begin"))
     dialogs = first, Session(store, first.session_id).root

@@ -224,7 +224,7 @@ class MemoryStore:
         """Return the newest own entries of a dialog, with their bodies."""
         with self.contents.using():
             log = self.contents.log(dialog_id)
-            begin = max(0, start, len(log.headers) - TAIL_ENTRIES)
+            begin = max(0, start, len(log.headers) - (TAIL_ENTRIES if self.remote else 1))
             return within_tail(tuple(zip(log.headers[begin:], log.bodies[begin:], strict=True)))
 
     def latest_of_kind(

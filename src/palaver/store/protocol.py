@@ -36,7 +36,7 @@ class Capability(StrEnum):
 
 
 TAIL_ENTRIES = 256
-"""The most entries that `Store.tail` returns."""
+"""The most entries that `Store.tail` of a remote store returns: one journey for what others would be read by several."""
 
 TAIL_BYTES = 1 << 18
 """The most bytes of their bodies, unless the newest alone is larger."""
@@ -275,7 +275,8 @@ class Store(Reader, Protocol):
     def tail(self, dialog_id: DialogId, start: int = 0) -> tuple[tuple[Header, bytes], ...]:
         """Return the newest own entries of a dialog from `start` (inclusive) on, oldest first, each with its body, without a gap.
 
-        At most `TAIL_ENTRIES` with at most `TAIL_BYTES` of bodies; the newest in any case. Entries before one that is lost or damaged are left
+        Of a remote store, at most `TAIL_ENTRIES` with at most `TAIL_BYTES` of bodies, and the newest in any case; of an embedded one, where reading
+        more than is asked for only costs, the newest alone. Entries before one that is lost or damaged are left
         out, and all of them when the newest one is.
         """
         ...

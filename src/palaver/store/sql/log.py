@@ -13,7 +13,7 @@ from zlib import crc32
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId, SessionId
 from palaver.log import NOTHING, Handle, Header, Span, derived_header, lost_header, require_written
-from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES
+from palaver.store.protocol import TAIL_BYTES
 from palaver.store.records import SHORT_DIGITS, stored_json, unknown
 from palaver.store.sql.database import Database, Row, Rows
 from palaver.store.sql.rows import missing
@@ -113,18 +113,20 @@ def headers(
     return _sound(db, dialog_id, pages(db, dialog_id, start, stop, statement, reverse=reverse, **more))
 
 
-def tail(rows: Rows, dialog_id: DialogId, start: int) -> tuple[tuple[Header, bytes], ...]:
+def tail(rows: Rows, dialog_id: DialogId, start: int, most: int) -> tuple[tuple[Header, bytes], ...]:
     """Read the newest entries with their bodies, back to the first that cannot be read."""
     begin = min(max(0, start), MOST_ENTRIES)
-    found = rows.all("tail", dialog_id=dialog_id, start=begin, rows=TAIL_ENTRIES, bytes=TAIL_BYTES)
+    found = rows.all("tail", dialog_id=dialog_id, start=begin, rows=most, bytes=TAIL_BYTES)
     if not found:
         newest(rows, dialog_id)  # raises if there is no such dialog
     return _readable(rows, dialog_id, found)
 
 
-def tail_of_root(rows: Rows, session_id: SessionId) -> Callable[[DialogId], tuple[tuple[Header, bytes], ...]]:
+def tail_of_root(
+    rows: Rows, session_id: SessionId, most: int
+) -> Callable[[DialogId], tuple[tuple[Header, bytes], ...]]:
     """Ask for the tail of a session's root, and return what reads it once the root is known."""
-    values = {"session_id": session_id, "rows": TAIL_ENTRIES, "bytes": TAIL_BYTES}
+    values = {"session_id": session_id, "rows": most, "bytes": TAIL_BYTES}
     found = rows.ask(rows.sql["tail_of_root"], values)
     # another dialog may have become the root between two statements
     return lambda dialog_id: _readable(rows, dialog_id, (row for root, *row in found if root == dialog_id))

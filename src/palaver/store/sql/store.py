@@ -14,7 +14,7 @@ from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import NOTHING, Draft, Header, Node, Span, appended, check_taken, next_header, references
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
-from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.protocol import TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
     MIN_PREFIX_DIGITS,
     check_changes,
@@ -46,6 +46,7 @@ class SqlStore:
         self.durability: Durability = durability
         self._db = db
         self._tree = Tree(db)
+        self._tail_entries = TAIL_ENTRIES if self.remote else 1
         self._migrations = migrations
 
     def __enter__(self) -> Self:
@@ -138,7 +139,7 @@ class SqlStore:
     def root(self, session_id: SessionId) -> tuple[Node, tuple[tuple[Header, bytes], ...]] | None:
         """Return the node of a session's root, and its tail; or None."""
         with self._db.together() as db:
-            tail = log.tail_of_root(db, session_id)
+            tail = log.tail_of_root(db, session_id, self._tail_entries)
             node = self._tree.root(db, session_id)
             return None if node is None else (node, tail(node.dialog_id))
 
@@ -224,7 +225,7 @@ class SqlStore:
     def tail(self, dialog_id: DialogId, start: int = 0) -> tuple[tuple[Header, bytes], ...]:
         """Return the newest own entries of a dialog, with their bodies."""
         with self._db.reading() as db:
-            return log.tail(db, dialog_id, start)
+            return log.tail(db, dialog_id, start, self._tail_entries)
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None
