@@ -372,7 +372,7 @@ def _member_name(data: object) -> str | None:
     """Return the branch of the union for a message or its fields."""
     if isinstance(data, Message):
         return Message._members[data.role].__name__  # noqa: SLF001
-    if not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping):
         return None
     member = _member(data)
     if data.get("contents") is None:

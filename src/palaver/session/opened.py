@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -243,7 +243,7 @@ class OpenDialog:
         self._lock = threading.RLock()
         begun = session.begun.pop(node.dialog_id, None)
         if begun is not None:
-            self.recent.rows = begun
+            self.recent.start(begun)
         self._newest = self._look() if begun is None else begun[-1][0] if begun else NOTHING
         self.last = self._newest
         self._looked = self.last.seq
@@ -368,7 +368,7 @@ class OpenDialog:
                 tried = newest
                 self.refresh()
 
-    def _note(self, rows: Sequence[Row], last: Header) -> None:
+    def _note(self, rows: tuple[Row, ...], last: Header) -> None:
         """Record what was just written."""
         self._newest = rows[-1][0]
         if rows[0][0].seq == self._looked + 1:  # nobody wrote in between
@@ -376,7 +376,7 @@ class OpenDialog:
         if all(body_digest(body) == header.digest for header, body in rows):
             self.recent.follow(rows)
         else:  # the store wrote other bytes than it was given: without secrets
-            self.recent.rows = ()
+            self.recent.start()
         self.last = last
         self.session.follow(self.node, max(self._newest.seq, last.seq))
 
@@ -404,7 +404,7 @@ class OpenDialog:
                 last = newest
             elif erased_since(self.recent, self.dialog_id, self._looked) is not None:
                 self.changes += 1
-                self.recent.rows = ()
+                self.recent.start()
             self._looked = newest.seq
             # else another writer continued the turn
             self.last = newest if newest.turn_head == last.turn_head else last
@@ -417,7 +417,7 @@ class OpenDialog:
         if known and came and came[0] == known[-1]:
             self.recent.follow(came[1:])
         else:
-            self.recent.rows = came
+            self.recent.start(came)
         return came[-1][0] if came else self.store.last(self.dialog_id)
 
     def _is_there(self, last: Header, newest: Header) -> bool:

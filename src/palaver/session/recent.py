@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from palaver.ids import DialogId
 from palaver.log import Header, Node
-from palaver.store.protocol import Store
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Store
 from palaver.store.records import within_tail
 
 Row: TypeAlias = tuple[Header, bytes]
@@ -21,21 +21,30 @@ class Recent:
     this process knows, and only `OpenDialog.refresh` asks for more.
 
     Attributes:
-        rows: The newest own entries without a gap, oldest first: as many as fit into the bounds of `Store.tail`. Empty when none are known.
+        rows: The newest own entries without a gap, oldest first: up to twice as many as `Store.tail` has. Empty when none are known. A list only
+            grows at its end, and another one takes its place: so a reader in another thread never sees one change before the part that it reads.
     """
 
     def __init__(self, store: Store, node: Node) -> None:
-        self.rows: tuple[Row, ...] = ()
+        self.rows: list[Row] = []
         self._store = store
         self._node = node
+
+    def start(self, rows: Sequence[Row] = ()) -> None:
+        """Forget what is known, and keep these entries instead."""
+        self.rows = list(rows)
 
     def follow(self, rows: Sequence[Row]) -> None:
         """Keep newer entries after those that are known; forget those if one is missing between."""
         if rows and self.rows and rows[0][0].seq != self.rows[-1][0].seq + 1:
-            self.rows = ()
-        self.rows = within_tail((*self.rows, *rows))
+            self.start()
+        self.rows.extend(rows)
+        if len(self.rows) > 2 * TAIL_ENTRIES or (
+            self.rows and self.rows[-1][0].total - self.rows[0][0].total > 2 * TAIL_BYTES
+        ):
+            self.start(within_tail(self.rows))
 
-    def _part(self, dialog_id: DialogId, start: int, stop: int | None) -> tuple[tuple[Row, ...], int | None]:
+    def _part(self, dialog_id: DialogId, start: int, stop: int | None) -> tuple[Sequence[Row], int | None]:
         """Return those entries of a range that are known, and where the others end: the range's end when none is known."""
         rows = self.rows
         if dialog_id != self._node.dialog_id or not rows or (stop is not None and stop <= rows[0][0].seq):

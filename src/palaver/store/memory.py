@@ -225,7 +225,7 @@ class MemoryStore:
         with self.contents.using():
             log = self.contents.log(dialog_id)
             begin = max(0, start, len(log.headers) - (TAIL_ENTRIES if self.remote else 1))
-            return within_tail(tuple(zip(log.headers[begin:], log.bodies[begin:], strict=True)))
+            return tuple(within_tail(tuple(zip(log.headers[begin:], log.bodies[begin:], strict=True))))
 
     def latest_of_kind(
         self, dialog_id: DialogId, kinds: str | Collection[str], start: int = 0, stop: int | None = None

@@ -98,7 +98,7 @@ def check_changes(changes: Mapping[str, object]) -> None:
         raise InvalidInput(f"A session's {', '.join(wrong)} cannot change; these can: {', '.join(sorted(CHANGEABLE))}.")
 
 
-def within_tail(rows: tuple[tuple[Header, bytes], ...]) -> tuple[tuple[Header, bytes], ...]:
+def within_tail(rows: Sequence[tuple[Header, bytes]]) -> Sequence[tuple[Header, bytes]]:
     """Return those of the newest entries that a tail has (`Store.tail`)."""
     first, last = max(0, len(rows) - TAIL_ENTRIES), len(rows) - 1
     while first < last and rows[first][0].total - rows[first][0].size < rows[last][0].total - TAIL_BYTES:

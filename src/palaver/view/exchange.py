@@ -218,6 +218,7 @@ def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
     if not isinstance(entry, MessageEntry):
         return Turn(role=role, blocks=blocks)
     message = entry.message
+    carried = message.metadata.get(CARRIED)
     return Turn(
         role=role,
         blocks=blocks,
@@ -225,7 +226,7 @@ def _turn(role: Role, entry: Entry, blocks: tuple[Block, ...]) -> Turn:
         model=message.model or "",
         provider=message.provider or "",
         bound=entry.bound,
-        carried=carried if isinstance(carried := message.metadata.get(CARRIED), Mapping) else EMPTY,
+        carried=carried if carried is not None and isinstance(carried, Mapping) else EMPTY,
     )
 
 

@@ -24,8 +24,7 @@ _HEADER = {
 }
 
 
-_OWN = """{e}.session_no = (SELECT session_no FROM {s}dialogs WHERE dialog_id = {id})
-  AND {e}.dialog_no = (SELECT dialog_no FROM {s}dialogs WHERE dialog_id = {id})"""
+_OWN = "({e}.session_no, {e}.dialog_no) = (SELECT session_no, dialog_no FROM {s}dialogs WHERE dialog_id = {id})"
 """The condition of a dialog's own entries, by its id: its numbers need not be known."""
 
 _IDS = {"own": ":dialog_id", "root": "(SELECT root FROM {s}sessions WHERE session_id = :session_id)"}

@@ -5,6 +5,14 @@ FROM dialogs AS d LEFT JOIN headers AS e ON e.session_no = d.session_no AND e.di
 WHERE d.dialog_id = :dialog_id
 ORDER BY e.seq DESC LIMIT 1;
 
+-- name: tail
+-- As in palaver.store.sql for one row, the newest, which is within any bound: all that a file is asked for at once.
+SELECT {header}, {body} FROM {entries} WHERE {own_e} AND e.seq >= :start ORDER BY e.seq DESC LIMIT :rows;
+
+-- name: tail_of_root
+SELECT (SELECT root FROM sessions WHERE session_id = :session_id), {header}, {body} FROM {entries}
+WHERE {root_e} ORDER BY e.seq DESC LIMIT :rows;
+
 -- name: entry_add
 INSERT INTO bodies (body) VALUES (:body);
 INSERT INTO headers (session_no, dialog_no, {names}, check_sum, body_no)
