@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -193,9 +194,14 @@ class Settings:
     resamples: int = 1_000
 
 
+_MAKING = Lock()
+"""Workers can be threads, and the filters of warnings and a module that is being loaded belong to the whole process."""
+
+
 def entrant_of(asked: str, settings: Settings) -> Entrant:
     """Create a policy with the settings of a run."""
-    with warnings.catch_warnings(action="ignore", category=UnknownModelWarning):  # the table lists the assumptions
+    # the table lists the assumptions
+    with _MAKING, warnings.catch_warnings(action="ignore", category=UnknownModelWarning):
         return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
 
 

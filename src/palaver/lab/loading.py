@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 from palaver.errors import PalaverError
@@ -117,7 +118,12 @@ class _Steady(MemoryStore):
 
 def _imported(path: Path) -> Iterator[Loaded]:
     digest = file_digest(path)
-    importer = Importer(_Steady(key_of(digest, 0)), keep_source=False)
+    numbers = count()
+    importer = Importer(
+        _Steady(key_of(digest, 0)),
+        keep_source=False,
+        session_ids=lambda: SessionId(derive_id(digest, "session", str(next(numbers)))),
+    )
     for ordinal, one in enumerate(importer.import_path(path)):
         yield Loaded(
             store=importer.store,

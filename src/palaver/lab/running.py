@@ -1,17 +1,19 @@
-"""Runs: replay all sessions of all files under all policies, in several processes. An interrupted run can be resumed."""
+"""Runs: replay all sessions of all files under all policies, in several processes or machines. An interrupted run can be resumed."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
+from typing import TypeAlias
 
 from palaver.errors import DISTRIBUTION, InfeasibleBudget, InvalidInput, PalaverError
 from palaver.lab.conformance import broken_laws
@@ -21,7 +23,7 @@ from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import DoneFile, LabRun, Problem, ReplayRow, Table
 from palaver.lab.scores import table
 from palaver.lab.stand_ins import STAND_INS
-from palaver.lab.tasks import Asked, replay_file
+from palaver.lab.tasks import Asked, replay_files
 from palaver.lab.writing import Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
@@ -47,7 +49,12 @@ class LabProgress:
 
 
 def run_lab(
-    settings: Settings, folder: Path, *, resume: bool = False, progress: Callable[[LabProgress], None] | None = None
+    settings: Settings,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Callable[[LabProgress], None] | None = None,
+    executor: Executor | None = None,
 ) -> Table:
     """Replay sessions under policies and return the comparison.
 
@@ -57,11 +64,14 @@ def run_lab(
         settings: What to compare.
         folder: The folder of the results.
         resume: Whether to continue an earlier run with the same settings there.
-        progress: Called after each file.
+        progress: Called when files are done.
+        executor: Replays the files, one at a time in each worker, and remains open. Its workers need the same palaver, and the same files and folder under
+            the same paths. Default: as many processes of this machine as `settings.jobs`.
 
     Raises:
-        InvalidInput: A setting is wrong, or the folder has results and `resume` is not set.
+        InvalidInput: A setting is wrong, the folder has results and `resume` is not set, or a worker has other code of palaver.
         NotFound: A policy does not exist.
+        PalaverError: A worker ended unexpectedly. The finished sessions are kept.
     """
     entrants, refused = _entrants(settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
@@ -73,7 +83,8 @@ def run_lab(
     files, missing = files_in(settings.paths)
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
-    done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=_key(run, valid)), progress)
+    asked = Asked(settings=settings, policies=valid, folder=folder.absolute(), run=_key(run, valid), code=run.code)
+    done = _over_files(files, asked, executor, progress)
     problems += [problem for each in done for problem in each.problems]
     keys, twice = _unique(done)
     problems += twice
@@ -234,40 +245,72 @@ def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
 # --- files -------------------------------------------------------------------------------------------------------------------
 
 
-def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[LabProgress], None] | None) -> list[DoneFile]:
+def _over_files(
+    files: Sequence[Path], asked: Asked, executor: Executor | None, progress: Callable[[LabProgress], None] | None
+) -> list[DoneFile]:
     """Replay all files, the largest first, and return their results in the order of the files."""
     sizes = {path: path.stat().st_size for path in files}
+    largest = sorted(files, key=lambda path: (-sizes[path], path))
+    # files with the same content write the same session, so one task replays them in order
+    tasks = [tuple(same) for _, same in groupby(largest, key=sizes.__getitem__)]
     found: dict[Path, DoneFile] = {}
-    with closing(_each(sorted(files, key=lambda path: (-sizes[path], path)), asked)) as results:
-        for path, done in results:
-            found[path] = done
+    with closing(_each(tasks, asked, executor)) as results:
+        for paths, done in results:
+            found |= zip(paths, done, strict=True)
             if progress is not None:
                 read, sessions = sum(map(sizes.__getitem__, found)), sum(len(each.sessions) for each in found.values())
-                progress(LabProgress(read, sum(sizes.values()), len(found), sessions, path.name))
+                progress(LabProgress(read, sum(sizes.values()), len(found), sessions, paths[-1].name))
     return [found[path] for path in files]
 
 
-def _each(files: Sequence[Path], asked: Asked) -> Generator[tuple[Path, DoneFile], None, None]:
-    """Yield each file with its result when it is done."""
-    jobs = min(asked.settings.jobs, len(files))
-    if jobs <= 1:
-        yield from ((path, replay_file(path, asked)) for path in files)
-        return
-    crew = ProcessPoolExecutor(
-        jobs,
-        multiprocessing.get_context("spawn"),  # a fork would inherit the caller's threads and locks
-        initializer=signal.signal,
-        initargs=(signal.SIGINT, signal.SIG_DFL),
-    )
+_Done: TypeAlias = tuple[tuple[Path, ...], list[DoneFile]]
+
+
+def _each(tasks: Sequence[tuple[Path, ...]], asked: Asked, executor: Executor | None) -> Generator[_Done, None, None]:
+    """Yield the files of each task with their results when they are done."""
+    if executor is not None:
+        yield from _distributed(tasks, asked, executor)
+    elif (jobs := min(asked.settings.jobs, len(tasks))) > 1:
+        with _crew(jobs) as crew:
+            yield from _distributed(tasks, asked, crew)
+    else:
+        for paths in tasks:
+            with redirect_stdout(sys.stderr):
+                done = replay_files(paths, asked)
+            yield paths, done
+
+
+def _distributed(tasks: Sequence[tuple[Path, ...]], asked: Asked, executor: Executor) -> Iterator[_Done]:
+    waiting = {executor.submit(replay_files, paths, asked): paths for paths in tasks}
     try:
-        waiting = {crew.submit(replay_file, path, asked): path for path in files}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
-        crew.shutdown()  # it frees the semaphores, which a hard exit would leave
-    except BrokenProcessPool as error:
+    except BrokenExecutor as error:
         raise PalaverError(
-            "A process of the lab ended unexpectedly: a policy may have ended it, or memory was short.",
+            "A worker of the lab ended unexpectedly: a policy may have ended it, or memory was short.",
             hint='Use --jobs 1 to see the policy\'s own message. A script runs several jobs under `if __name__ == "__main__"`.',
         ) from error
     finally:
+        for future in waiting:
+            future.cancel()
+
+
+@contextmanager
+def _crew(jobs: int) -> Iterator[Executor]:
+    """Yield processes of this machine, which replay files until the block ends."""
+    crew = ProcessPoolExecutor(
+        jobs,
+        multiprocessing.get_context("spawn"),  # a fork would inherit the caller's threads and locks
+        initializer=_begin_worker,
+    )
+    try:
+        yield crew
+        crew.shutdown()  # it frees the semaphores, which a hard exit would leave
+    finally:
         crew.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Let an interrupt end a process of the crew, and keep what policies print out of the results of the command."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stdout = sys.stderr

@@ -1,15 +1,13 @@
-"""The work on one file of a run: replay its unfinished sessions under every policy."""
+"""The work on the files of a run: replay their unfinished sessions under every policy."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from palaver.errors import PalaverError
-from palaver.lab.entrants import Entrant, Settings, entrant_of
+from palaver.errors import InvalidInput, PalaverError
+from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of
 from palaver.lab.loading import key_of, loaded
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import CallRow, DoneFile, Problem, ReplayRow
@@ -28,16 +26,31 @@ class Asked:
         policies: The valid policies.
         folder: The folder of the results.
         run: The key of the run.
+        code: The digest of palaver's code in the process that asks.
     """
 
     settings: Settings
     policies: tuple[str, ...]
     folder: Path
     run: str
+    code: str
 
 
-def replay_file(path: Path, asked: Asked) -> DoneFile:
-    """Replay the unfinished sessions of a file. Output of a policy goes to the standard error stream."""
+def replay_files(paths: Sequence[Path], asked: Asked) -> list[DoneFile]:
+    """Replay the unfinished sessions of files, in order.
+
+    Raises:
+        InvalidInput: This process has other code of palaver.
+    """
+    if code_digest() != asked.code:
+        raise InvalidInput(
+            "A worker has other code of palaver: its figures cannot be compared.",
+            hint="Install the same palaver there.",
+        )
+    return [_file(path, asked) for path in paths]
+
+
+def _file(path: Path, asked: Asked) -> DoneFile:
     source = str(path)
     try:
         digest = file_digest(path)
@@ -48,8 +61,7 @@ def replay_file(path: Path, asked: Asked) -> DoneFile:
     known = results.file_done(digest, asked.run)
     if known is not None and known.source == source:
         return known
-    with redirect_stdout(sys.stderr):
-        done = _replayed(path, digest, asked, results)
+    done = _replayed(path, digest, asked, results)
     results.write_file(digest, asked.run, done)
     return done
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
@@ -144,6 +144,7 @@ class Importer:
         redactor: Removes secrets before anything is written. The source file, which contains them, is then not stored.
         again: True to import an erased session again, as a new session; otherwise `Erased` is raised.
         limits: How much of a file is read; None for the defaults.
+        session_ids: Returns the id of a new session.
     """
 
     store: Store
@@ -152,6 +153,7 @@ class Importer:
     redactor: Redactor | None = None
     again: bool = False
     limits: ReadLimits | None = None
+    session_ids: Callable[[], SessionId] = new_session_id
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
         """Import a transcript or a bundle, and yield each of its conversations as soon as it is complete.
@@ -321,7 +323,7 @@ class Importer:
 
     def _session(self, path: Path, event: Conversation) -> SessionId:
         """Create the session, in the trash until its import is complete."""
-        session_id = new_session_id()
+        session_id = self.session_ids()
         name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
         metadata = freeze(dict(event.metadata))  # a NUL in it must not stop the import
         metadata = metadata if self.redactor is None else redact_json(metadata, self.redactor)
