@@ -2,6 +2,7 @@
 
 from palaver.agent.agent import Agent
 from palaver.agent.approvals import Decision, decide, open_calls
+from palaver.agent.attention import needs_work
 from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.events import (
     AgentEvent,
@@ -51,6 +52,7 @@ __all__ = [
     "TurnStarting",
     "TurnStream",
     "decide",
+    "needs_work",
     "open_calls",
     "subagent",
 ]

@@ -708,7 +708,10 @@ class Agent(Generic[OutputT]):
         handler: StreamHandler | None,
     ) -> None:
         abandoned = bool(settings.call.get("abandon"))
-        turn, empty = await run_in_worker(partial(_looked, dialog, asked=bool(text), abandoned=abandoned))
+        # who may continue a call's turn may continue those of its sub-agents
+        free = bool(settings.call.get("take_over")) or settings.within is not None
+        looked = partial(_looked, dialog, self.system_prompt, asked=bool(text), free=free, abandoned=abandoned)
+        turn, empty = await run_in_worker(looked)
         if not text and not turn.inbox and (self._was_answered(dialog, turn) or empty):
             raise _nothing_new()
         trace.resumed = turn.began >= 0
@@ -752,7 +755,7 @@ class Agent(Generic[OutputT]):
             dialog.top_prompt = task
 
 
-def _looked(dialog: Dialog, *, asked: bool, abandoned: bool) -> tuple[TurnState, bool]:
+def _looked(dialog: Dialog, prompt: Prompt, *, asked: bool, free: bool, abandoned: bool) -> tuple[TurnState, bool]:
     """Return the state of a dialog's turn, after giving up the calls that wait if that was asked for, and whether there is nothing but a prompt.
 
     Raises:
@@ -761,12 +764,13 @@ def _looked(dialog: Dialog, *, asked: bool, abandoned: bool) -> tuple[TurnState,
     dialog.reload()
     log, name = dialog.opened.recent, dialog.dialog_id
     turn = read_turn(log, name, asked=asked)
-    require_unclaimed(log, name, turn)
+    if not free:
+        require_unclaimed(log, name, turn)
     if abandoned:
         abandon(dialog)
         dialog.opened.refresh()
         turn.catch_up(log, name)
-    dialog.opened.prompt.prompt()  # what follows does not read it
+    dialog.opened.prompt.prompt(prompt)  # what follows does not read it
     if asked or turn.inbox:
         return turn, False
     count = dialog.opened.count

@@ -89,6 +89,12 @@ def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
     return tuple(call for _, turn, call in waiting if call.id not in turn.decisions)
 
 
+def decided_calls(store: Store, dialog_id: DialogId) -> tuple[ToolCallContent, ...]:
+    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and are decided."""
+    waiting = _not_begun(store, store.node(dialog_id).session_id, dialog_id)
+    return tuple(call for _, turn, call in waiting if call.id in turn.decisions)
+
+
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
     """Record a decision in the dialog whose call waits, and return its handle. The newest decision counts.
 

@@ -136,6 +136,8 @@ class CallArguments(TypedDict, total=False):
         metadata: Stored with the answer.
         args: Arguments of this call, which override `model_args`.
         parser_args: Further arguments of the prompt's parser.
+        take_over: Whether to continue a turn that another process began and did not end, because the caller knows that it runs no more: its queue
+            runs one job a session. Should it run after all, its next step raises `Conflict`. Default: False.
         abandon: Whether to go on without the decisions that calls wait for. The model reads that they were not run. Default: False.
         messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
         prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
@@ -145,6 +147,7 @@ class CallArguments(TypedDict, total=False):
     metadata: Mapping[str, Any] | None
     args: Mapping[str, Any] | None
     parser_args: Mapping[str, Any] | None
+    take_over: bool
     abandon: bool
     messages: Conversation | None
     prompt_args: Mapping[str, Any] | None

@@ -495,10 +495,11 @@ class PromptInForce:
         self._dialog = dialog
         self._runtime = dialog.session.runtime
 
-    def prompt(self) -> Prompt | None:
-        """Return the prompt; for a text, a temporary one. A path that the runtime does not have is a warning."""
+    def prompt(self, known: Prompt | None = None) -> Prompt | None:
+        """Return the prompt; for a text, a temporary one. A path that is neither `known` nor one that the runtime has is a warning."""
         if isinstance(self.value, _LoggedPrompt):
-            self.value = self.registered(self.path())
+            path = self.path()
+            self.value = known if known is not None and known.path == path else self.registered(path)
         elif isinstance(self.value, str):
             self.value = temporary_prompt(self.value)
         return self.value

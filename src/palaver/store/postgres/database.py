@@ -335,6 +335,29 @@ class PostgresStore(SqlStore):
         self.place = where.place
         super().__init__(PostgresDatabase(opener, connections), where.url, durability, formats())
 
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """Lend the connection of this thread's transaction, for statements of the caller's own that belong to it: an outbox, a job of a queue.
+
+        They are written with what the store writes in the same transaction, or not at all; without one, the block is a transaction. Neither
+        commit nor roll back. The connection's transaction is a pipeline: an error may come with the next statement whose rows are read.
+
+        Raises:
+            StoreError: The database failed, as for the store's own writes. What it refused to do is psycopg's error.
+        """
+        refused: list[psycopg.Error] = []
+        try:
+            with self._db.writing() as rows:
+                try:
+                    yield rows.connection
+                except (psycopg.ProgrammingError, psycopg.IntegrityError, psycopg.DataError) as error:
+                    refused.append(error)
+                    raise
+        except PalaverError:
+            if refused:
+                raise refused[0] from None
+            raise
+
     def __repr__(self) -> str:
         """Return the place, without a password."""
         return f"<PostgresStore: {self.place}>"

@@ -1,0 +1,83 @@
+"""Whether a dialog has something to do: what a program with many sessions asks before it opens an agent."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from palaver.agent.approvals import decided_calls
+from palaver.agent.turn import TurnState, read_turn
+from palaver.errors import InvalidInput
+from palaver.ids import DialogId
+from palaver.log import decode_entry
+from palaver.log.entries import Custom
+from palaver.messages import Role
+from palaver.store.protocol import Store
+
+CANCELLED = "palaver.cancelled"
+"""The custom entry that says: until something new is said or decided, this dialog has nothing to do."""
+
+
+class Attention(StrEnum):
+    """What a dialog needs."""
+
+    WORK = "work"
+    """An agent: a message has no answer, a process died in a turn, or a call that waited is decided."""
+    PERSON = "person"
+    """A decision about a call."""
+    STOPPED = "stopped"
+    """Nothing, until somebody asks for it: its turn failed or was interrupted."""
+    NONE = "none"
+    """Nothing."""
+
+
+def attention(store: Store, dialog_id: DialogId) -> Attention:
+    """Return what a dialog needs. It costs a few statements, however long the dialog is.
+
+    Raises:
+        StoreDamaged: An entry of the newest turn cannot be read.
+    """
+    if _cancelled(store, dialog_id):
+        return Attention.NONE
+    turn = read_turn(store, dialog_id)
+    if turn.began < 0:
+        return Attention.WORK if turn.inbox or _asked(store, dialog_id) else Attention.NONE
+    if turn.over:
+        return Attention.NONE
+    return Attention.WORK if turn.open else _stopped(store, dialog_id, turn)
+
+
+def needs_work(store: Store, dialog_id: DialogId) -> bool:
+    """Return whether an agent has something to do in a dialog: a message has no answer, a process died in a turn, or a call that waited is decided.
+
+    A turn that failed or was interrupted is not continued unasked: somebody says something, or calls `respond()`.
+    """
+    return attention(store, dialog_id) is Attention.WORK
+
+
+def _stopped(store: Store, dialog_id: DialogId, turn: TurnState) -> Attention:
+    """Return what a turn needs that ended without its answer."""
+    if turn.outcome == "waiting" and turn.pending:
+        return Attention.WORK if decided_calls(store, dialog_id) else Attention.PERSON
+    return Attention.WORK if turn.inbox or turn.overtaken else Attention.STOPPED
+
+
+def _cancelled(store: Store, dialog_id: DialogId) -> bool:
+    newest = next(store.latest_of_kind(dialog_id, "custom"), None)
+    if newest is None:
+        return False
+    try:
+        entry = decode_entry(store.body(dialog_id, newest.seq))
+    except InvalidInput:  # another program's
+        return False
+    since = store.latest_of_kind(dialog_id, ("inbox", "approval", "turn_started"), newest.seq + 1)
+    return isinstance(entry, Custom) and entry.custom_type == CANCELLED and next(since, None) is None
+
+
+def _asked(store: Store, dialog_id: DialogId) -> bool:
+    """Return whether the newest message of a dialog is the user's or a tool's: then an answer follows. `read_turn` saw no turn after it."""
+    last = store.last(dialog_id)
+    for seq in range(last.turn_head, -1, -1):
+        header = store.header(dialog_id, seq)
+        if header.kind == "message":
+            return header.role in {Role.USER.value, Role.TOOL.value}
+    return False

@@ -1,0 +1,420 @@
+"""Fleets: agents on procrastinate over PostgreSQL, both real."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver import MemoryStore, Session, erase, tool
+from palaver.agent import Decision
+from palaver.errors import InvalidInput, NotFound, ProviderError, StoreError
+from palaver.ids import now
+from palaver.store.postgres import PostgresStore
+from palaver.store.postgres.opening import address
+from palaver.wire import Request
+from tests import postgres
+
+procrastinate = pytest.importorskip("procrastinate", reason="procrastinate is not installed: ./run setup")
+
+from palaver.integrations.fleet import Fleet  # noqa: E402 - only where procrastinate is
+from tests.integrations.fleets import (  # noqa: E402 - the same
+    Answer,
+    Yard,
+    calls_tool,
+    charging,
+    make_tables,
+    queue_app,
+    start_worker,
+)
+
+NewYard = Callable[..., Yard]
+
+
+@pytest.fixture
+def yard(postgres_server: postgres.Server) -> Iterator[NewYard]:
+    """Return a function that makes a fleet whose model answers with a function."""
+    with ExitStack() as stack:
+
+        def make(answer: Answer, **options: Any) -> Yard:  # noqa: ANN401 - those of a fleet
+            url = postgres_server.url()
+            made = Yard(url, answer, **options)
+            stack.callback(made.store.close)
+            make_tables(url)
+            return made
+
+        yield make
+
+
+def echo(request: Request) -> object:
+    """Answer with what was said last."""
+    return f"You said: {request.body['messages'][-1]['content']}"
+
+
+def test_said_is_answered(yard: NewYard) -> None:
+    """What is said to a session, which begins with it, is answered by a worker; its job is gone then, and another message finds the same session."""
+    till = yard(echo)
+
+    async def work() -> None:
+        first = await till.fleet.say("till 1", "one")
+        assert till.jobs() == [("sessions", "todo")]
+        async with till.worker():
+            await till.settled()
+            assert await till.fleet.say("till 1", "two") == first == await till.fleet.say(first, "three")
+            await till.settled()
+
+    asyncio.run(work())
+    said = till.texts("till 1")
+    assert said[:2] == ["one", "You said: one"]
+    assert {"two", "three"} < set(said)
+    assert said[-1] == "You said: three"
+    assert till.jobs() == []
+
+
+def test_said_during_a_run_needs_one_job_more(yard: NewYard) -> None:
+    """What is said while a session's job runs is answered, and however much it is, one job waits."""
+    asked, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(request: Request) -> object:
+        asked.set()
+        await go.wait()
+        return echo(request)
+
+    till = yard(answer)
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "one")
+            await asked.wait()
+            await till.fleet.say("till 1", "two")
+            await till.fleet.say("till 1", "three")
+            assert till.jobs() == [("sessions", "doing"), ("sessions", "todo")]
+            go.set()
+            await till.settled()
+
+    asyncio.run(work())
+    said = till.texts("till 1")
+    assert [text for text in said if not text.startswith("You")] == ["one", "two", "three"]
+    assert said[-1] == "You said: three"
+
+
+def test_job_is_not_fetched_before_what_woke_it_is_written(yard: NewYard) -> None:
+    """A job that waits already is not fetched while a transaction adds a message for it: a worker would not see the message."""
+    till = yard(echo)
+    session = asyncio.run(till.fleet.say("till 1", "one"))
+    ((worker,),) = till.ask("SELECT worker_id FROM procrastinate_register_worker_v1()")
+
+    def fetched() -> object:
+        ((job,),) = till.ask("SELECT id FROM procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
+        return job
+
+    with till.store.transaction():
+        till.fleet._wake(session)
+        assert fetched() is None
+    assert fetched() is not None
+
+
+def test_killed_worker_leaves_an_unknown_call(yard: NewYard, tmp_path: Path) -> None:
+    """A worker killed in a tool: another takes the session up, the tool does not run again, and the model reads that its effect is unknown."""
+    till = yard(calls_tool, stale=1.5)
+    till.tools = [charging(tmp_path, stuck=False)]
+    charged = tmp_path / "charged"
+
+    async def work() -> None:
+        await till.fleet.say("till 1", "lamp")
+        process = start_worker(till.url, tmp_path)
+        await till.until(charged.exists)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        await till.fleet.say("till 1", "chair")
+        async with till.worker():
+            await till.settled()
+
+    asyncio.run(work())
+    assert sorted(charged.read_text().split()) == ["chair", "lamp"]
+    results = [message for message in till.messages("till 1") if message.role == "tool"]
+    assert ["unknown" in str(message.content) for message in results] == [True, False]
+    assert till.texts("till 1")[-1].startswith("Done: chair is charged")
+
+
+def test_stopped_worker_does_nothing_twice(yard: NewYard, tmp_path: Path) -> None:
+    """A worker stopped in a tool for longer than `stale`: another takes the session up; what the first one does when it goes on is refused."""
+    till = yard(calls_tool, stale=1.5)
+    till.tools = [charging(tmp_path, stuck=False)]
+    charged = tmp_path / "charged"
+
+    async def work() -> None:
+        await till.fleet.say("till 1", "lamp")
+        process = start_worker(till.url, tmp_path)
+        await till.until(charged.exists)
+        process.send_signal(signal.SIGSTOP)
+        async with till.worker():
+            await till.until(lambda: till.texts("till 1")[-1].startswith("Done"))
+            (tmp_path / "go").touch()
+            process.send_signal(signal.SIGCONT)
+            await till.fleet.say("till 1", "chair")
+            await till.until(lambda: till.texts("till 1")[-1].startswith("Done: chair"))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    asyncio.run(work())
+    assert sorted(charged.read_text().split()) == ["chair", "lamp"]
+    assert "unknown" in next(text for text in till.texts("till 1") if text.startswith("Done"))
+
+
+def test_decision_wakes_its_session(yard: NewYard) -> None:
+    """A turn that waits for a person needs no job; the decision, from any process, wakes the session."""
+
+    @tool(needs_approval=True)
+    def charge(what: str) -> str:
+        """Charge something."""
+        return f"{what} is charged"
+
+    till = yard(calls_tool)
+    till.tools = [charge]
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "lamp")
+            await till.settled()
+            (call,) = till.agent("").resume("till 1").waiting
+            with pytest.raises(NotFound, match="open call"):
+                await till.fleet.decide("till 1", "another", Decision(decision="approve"))
+            assert till.jobs() == []
+            await till.fleet.decide("till 1", call.id, Decision(decision="approve", by="ann"))
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1")[-1] == "Done: lamp is charged"
+
+
+def test_session_wakes_at_its_time(yard: NewYard) -> None:
+    """At its time a session is looked at again: an approver that had left a call to others may decide then."""
+    late: list[bool] = []
+
+    @tool(needs_approval=True)
+    def charge(what: str) -> str:
+        """Charge something."""
+        return f"{what} is charged"
+
+    till = yard(calls_tool)
+    till.tools, till.options = [charge], {"approve": lambda _call: False if late else None}
+
+    async def work() -> None:
+        async with till.worker():
+            session = await till.fleet.say("till 1", "lamp")
+            await till.settled()
+            late.append(True)
+            ((moment,),) = till.ask("SELECT now()")
+            with pytest.raises(InvalidInput, match="time zone"):
+                await till.fleet.wake_at("till 1", moment.replace(tzinfo=None))
+            await till.fleet.wake_at("till 1", moment + timedelta(hours=1))
+            await till.fleet.wake_at(session, moment)
+            await till.until(lambda: till.jobs() == [("sessions.later", "todo")])
+
+    asyncio.run(work())
+    assert till.texts("till 1")[-1].startswith("Done")
+
+
+def test_failure_that_may_pass_is_tried_again(yard: NewYard) -> None:
+    """After an overload of the provider a session is tried again as often as `backoff` has waits; then, and after any other failure, the job has failed."""
+    errors = [ProviderError("overloaded", kind="down"), ProviderError("overloaded", kind="down")]
+    waits = (0.05, 0.1)
+
+    def answer(request: Request) -> object:
+        said = request.body["messages"][-1]["content"]
+        if said == "never":
+            raise ProviderError("overloaded", kind="down")
+        if said == "refused":
+            raise ProviderError("no", kind="refused")
+        if errors:
+            raise errors.pop()
+        return echo(request)
+
+    till = yard(answer, backoff=waits)
+    till.options = {"max_llm_recall": 0}
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "one")
+            await till.settled()
+            asked = len(till.provider.requests)
+            assert till.texts("till 1")[-1] == "You said: one"
+            await till.fleet.say("till 2", "never")
+            await till.settled()
+            assert len(till.provider.requests) - asked == len(waits) + 1
+            await till.fleet.say("till 3", "refused")
+            await till.settled()
+            assert len(till.provider.requests) - asked == len(waits) + 2
+
+    asyncio.run(work())
+    assert till.jobs() == [("sessions", "failed")] * 2
+
+
+@pytest.mark.parametrize("pruned", [False, True])
+def test_stalled_job_ends_and_its_successor_works(yard: NewYard, *, pruned: bool) -> None:
+    """A job whose worker stopped reporting, or was removed from the table of workers, ends; one successor waits, though there was one before."""
+    till = yard(echo, stale=5)
+    asyncio.run(till.fleet.say("till 1", "one"))
+    asyncio.run(till.fleet.say("till 2", "two"))
+    ((worker,),) = till.ask("SELECT worker_id FROM procrastinate_register_worker_v1()")
+    for _ in range(2):
+        till.ask("SELECT procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
+    asyncio.run(till.fleet.say("till 1", "three"))
+    assert till.fleet._reap() == 0
+    till.ask("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
+    if pruned:
+        till.ask("SELECT procrastinate_prune_stalled_workers_v1(30)")
+    assert till.fleet._reap() == 2
+    assert sorted(till.jobs()) == sorted([("sessions", "aborted")] * 2 + [("sessions", "todo")] * 2)
+    assert till.fleet._reap() == 0
+
+    async def work() -> None:
+        async with till.worker():
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1")[-1] == "You said: three"
+    assert till.texts("till 2")[-1] == "You said: two"
+
+
+def test_job_that_kills_its_workers_has_failed(yard: NewYard) -> None:
+    """A session whose job ended as many workers as `backoff` allows attempts is not given to another one."""
+    till = yard(echo, backoff=(1, 1))
+    asyncio.run(till.fleet.say("till 1", "one"))
+    for _ in range(3):
+        ((worker,),) = till.ask("SELECT worker_id FROM procrastinate_register_worker_v1()")
+        till.ask("SELECT procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
+        till.ask("DELETE FROM procrastinate_workers")
+        assert till.fleet._reap() == 1
+    assert [status for _, status in till.jobs()] == ["aborted", "aborted", "failed"]
+
+
+def test_erased_session_needs_nothing(yard: NewYard) -> None:
+    """The job of a session that was erased or moved to the trash while it waited ends without a word."""
+    till = yard(echo)
+
+    async def work() -> None:
+        session = await till.fleet.say("till 1", "one")
+        other = await till.fleet.say("till 2", "two")
+        await asyncio.to_thread(partial(till.store.update_session, other, trashed_at=now()))
+        await asyncio.to_thread(partial(erase, till.store, session=session))
+        async with till.worker():
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.jobs() == []
+    assert till.provider.requests == []
+
+
+def test_cancelled_turn_goes_on_when_asked(yard: NewYard) -> None:
+    """A turn that is cancelled while a model answers, in whatever process, stops; neither its job nor a sweep continues it, but the next message does."""
+    asked, tried = asyncio.Event(), []
+
+    async def answer(request: Request) -> object:
+        tried.append(request)
+        if len(tried) == 1:
+            asked.set()
+            await asyncio.Event().wait()
+        return echo(request)
+
+    till = yard(answer)
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "one")
+            await asked.wait()
+            await till.fleet.say("till 1", "two")
+            await till.fleet.cancel("till 1")
+            await till.settled()
+            assert await till.fleet.sweep() == 0
+            assert len(tried) == 1
+            await till.fleet.say("till 1", "three")
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1") == ["one", "two", "three", "You said: three"]
+
+
+def test_worker_that_ends_leaves_its_session_to_others(yard: NewYard) -> None:
+    """A worker that is stopped interrupts its turns, and another worker continues them at once."""
+    asked, tried = asyncio.Event(), []
+
+    async def answer(request: Request) -> object:
+        tried.append(request)
+        if len(tried) == 1:
+            asked.set()
+            await asyncio.Event().wait()
+        return echo(request)
+
+    till = yard(answer)
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "one")
+            await asked.wait()
+        async with till.worker():
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1") == ["one", "You said: one"]
+
+
+def test_sweep_finds_what_was_said_past_the_fleet(yard: NewYard) -> None:
+    """A message that another program wrote without a job is found, once; sessions of other agents, and those at rest, are left alone."""
+    till = yard(echo)
+
+    async def work() -> None:
+        async with till.worker():
+            await till.fleet.say("till 1", "one")
+            await till.settled()
+        await till.agent("").resume("till 1").areceive("two")
+        other = await Session.acreate(till.store, "elsewhere", owner="another")
+        await (await other.aroot()).aappend({"role": "user", "content": "never mind"})
+        assert [await till.fleet.sweep(), await till.fleet.sweep()] == [1, 0]
+        async with till.worker():
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1")[-1] == "You said: two"
+
+
+def test_queue_without_its_tables_is_refused(postgres_server: postgres.Server) -> None:
+    """Missing tables, and those of another version, are named with what to do, and nothing is written."""
+    url = postgres_server.url()
+    till = Yard(url, echo)
+    with pytest.raises(StoreError, match=r"has no tables in schema .* schema --apply"):
+        asyncio.run(till.fleet.say("till 1", "one"))
+    make_tables(url)
+    till.ask("ALTER FUNCTION procrastinate_fetch_job_v2 RENAME TO procrastinate_fetch_job_v1")
+    with pytest.raises(
+        StoreError, match=r"another version: .* needs procrastinate_fetch_job_v2\. Apply its migrations"
+    ):
+        asyncio.run(till.fleet.work())
+    till.ask("ALTER FUNCTION procrastinate_fetch_job_v1 RENAME TO procrastinate_fetch_job_v2")
+    assert Session.list(till.store) == ()
+    asyncio.run(till.fleet.say("till 1", "one"))
+    till.store.close()
+
+
+def test_queue_in_another_place_is_refused(postgres_server: postgres.Server) -> None:
+    """The jobs lie in the store's database: a worker whose app looks elsewhere does not begin; a fleet has a store in PostgreSQL and its own queue."""
+    here, there = postgres_server.url(), postgres_server.url()
+    with PostgresStore(here) as store, PostgresStore(there):
+        for url in (here, there):
+            make_tables(url)
+        app = queue_app(there)
+        fleet = Fleet(app, store, lambda _: Yard(there, echo).agent(""), schema=address(here).schema)
+        with pytest.raises(InvalidInput, match="Both need one database"):
+            asyncio.run(fleet.work())
+        with pytest.raises(InvalidInput, match="agent of another store"):
+            asyncio.run(fleet.say("till 1", "one"))
+        with pytest.raises(InvalidInput, match="has a fleet of the queue 'sessions'"):
+            Fleet(app, store, lambda _: Yard(there, echo).agent(""))
+        with pytest.raises(InvalidInput, match="PostgresStore"):
+            Fleet(procrastinate.App(connector=app.connector), MemoryStore(), lambda _: Yard(there, echo).agent(""))  # type: ignore[arg-type]
