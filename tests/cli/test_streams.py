@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.cli.terminal import progress
 from tests.cli.chats import Terminal
 from tests.cli.commands import PROGRAM, Palaver, child, rollout, talk
 from tests.formats.samples import Claude, call, text
@@ -136,6 +137,18 @@ def test_progress_and_colours_are_for_terminals(palaver: Palaver) -> None:
     assert "0 of 1 file: " + "a" * 40 not in bar
     piped = palaver("import", file)
     assert (piped.err, "\x1b" in piped.out + palaver("view", "nothing").err) == ("", False)
+
+
+def test_progress_in_a_pipe_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line says how much is done, now and then, without control characters; nothing follows it at once, nor where it is hidden."""
+    with progress(hidden=False, every=0) as show:
+        show("1 file one\x1b[2K.jsonl", 5, 20)
+        show("reading", 0, None)
+    with progress(hidden=False) as show:
+        show("too soon", 1, 2)
+    with progress(hidden=True, every=0) as show:
+        show("hidden", 1, 2)
+    assert capsys.readouterr() == ("", " 25%  1 file one\u241b[2K.jsonl\nreading\n")
 
 
 HOSTILE = "\x1b]0;owned\x07 \x9b31m \u202egnp.exe\u202c \u2066x\u2069 title"

@@ -225,11 +225,23 @@ _ELAPSED = 10
 """Characters of the time next to a bar, with the spaces around it."""
 
 
+_EVERY = 10.0
+"""Seconds between two lines about progress."""
+
+
 @contextmanager
-def progress(*, hidden: bool) -> Iterator[Callable[[str, float, float | None], None]]:
-    """Show on a terminal how far some work has come; yield what is called with what is at hand, how much is done, and of how much."""
-    if hidden or not sys.stderr.isatty():
+def progress(*, hidden: bool, every: float = _EVERY) -> Iterator[Callable[[str, float, float | None], None]]:
+    """Show how far some work has come; yield what is called with what is at hand, how much is done, and of how much.
+
+    Args:
+        hidden: Whether to show nothing.
+        every: The seconds between two lines if standard error is no terminal. A terminal shows a bar.
+    """
+    if hidden:
         yield lambda _what, _done, _of: None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(every)
         return
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - as above
@@ -241,6 +253,20 @@ def progress(*, hidden: bool) -> Iterator[Callable[[str, float, float | None], N
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, of: bar.update(task, total=of, completed=done, description=_cut(visible(what), room))
+
+
+def _lines(every: float) -> Callable[[str, float, float | None], None]:
+    """Return a function that prints a line about progress, but none within some seconds of the start or of the line before."""
+    printed = time.monotonic()
+
+    def show(what: str, done: float, of: float | None) -> None:
+        nonlocal printed
+        if time.monotonic() - printed >= every:
+            complain(f"{done / of:4.0%}  {what}" if of else what)
+            sys.stderr.flush()
+            printed = time.monotonic()
+
+    return show
 
 
 # --- the pager ------------------------------------------------------------------------------------------------------------------------
