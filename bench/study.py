@@ -44,7 +44,7 @@ def main() -> None:
     sessions = {key: row for key in results.sessions() if (row := results.session(key)).calls}
     replays = [replay for key in sessions for replay in results.replays(key)]
     _print(("format", "sessions", "messages", "calls", "tokens"), _data(sessions.values()))
-    _print(_TITLES, map(_cells, table(run, replays, keys=sorted(sessions)).rows))
+    _print(_TITLES, map(_cells, table(run, replays, sessions=tuple(sessions.values())).rows))
 
 
 def _print(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

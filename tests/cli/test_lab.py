@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.commands import Ran, child, run
-from tests.lab.sessions import coding
+from tests.lab.sessions import asking, coding
 
 PLANTED = Path(__file__).parents[1] / "lab" / "planted.py"
 COMMON = ("--model", "claude-sonnet-4-5", "--window", "16000", "--jobs", "1", "--resamples", "20")
@@ -49,6 +49,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
     for words, code, said in (
         ((path, "--policies", "polaver"), 4, "polaver"),
         ((path, "--resume"), 3, "--out"),
+        ((path, "--weight", "lines"), 3, "session, file, tokens"),
         ((path, "--show", "abc"), 2, "SESSION:CALL"),
         ((tmp_path / "notes.txt", "--policies", "full"), 3, "No session with a model call"),
     ):
@@ -70,6 +71,29 @@ def test_results_are_kept_resumed_and_shown(tmp_path: Path) -> None:
     assert "You must never touch the tests directory." in shown.out
     assert calls[-1]["digest"] in shown.out
     assert lab(*words, "--show", place, "--json").row()["digest"] == calls[-1]["digest"]
+
+
+def test_groups_and_weights_are_reported(tmp_path: Path) -> None:
+    """Sessions of two tools and lengths have a table of each; a kept run is weighted again without replaying it, and says how."""
+    paths = coding(tmp_path / "one.jsonl", rounds=6), asking(tmp_path / "two.json", {2: "use"})
+    words = (*paths, "--policies", "full", "--out", tmp_path / "out")
+    ran = lab(*words)
+    assert ran.code == 0, ran
+    header = ran.out.splitlines().index(
+        "Bill and evidence by the tool that recorded the session, with the number of sessions:"
+    )
+    titles, line = ran.out.splitlines()[header + 1 : header + 3]
+    assert titles.split("  ") == ["policy", "chat-completions (1)", "claude-code (1)"]
+    assert "Bill and evidence by its length in tokens, with the number of sessions:" in ran.out
+    again = lab(*words, "--resume", "--weight", "tokens")
+    assert "Weights: a session counts as much as its largest whole view has tokens." in again.out
+    assert line in again.out.splitlines(), "in a group of one nothing is weighted"
+    bills = [found.out.splitlines()[2].split()[1] for found in (ran, again)]
+    assert float(bills[0]) < float(bills[1]), "the longer session is the dearer one"
+    group = lab(*words, "--resume", "--json").row()["groups"][0]
+    assert (group["by"], group["name"], group["policy"], group["sessions"]) == ("tool", "chat-completions", "full", 1)
+    alone = lab(paths[0], "--policies", "full")
+    assert "Bill and evidence by" not in alone.out
 
 
 def test_several_processes_end_without_a_warning(tmp_path: Path) -> None:

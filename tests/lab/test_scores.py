@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from palaver.lab.results import LabRun, PolicyRow, ReplayRow
+from palaver.lab.results import LabRun, PolicyRow, ReplayRow, SessionRow, Table
 from palaver.lab.scores import COMPARED, able, table
 
 RUN = LabRun(
@@ -37,8 +37,25 @@ def rows(policy: str, sessions: int = 8, **fields: object) -> list[ReplayRow]:
 
 def made(*found: list[ReplayRow], run: LabRun = RUN) -> dict[str, PolicyRow]:
     """Put them together."""
-    replays = [each for some in found for each in some]
-    return {each.policy: each for each in table(run, replays, keys=[str(number) for number in range(8)]).rows}
+    return {each.policy: each for each in whole(*found, run=run).rows}
+
+
+SESSIONS = tuple(
+    SessionRow(
+        session=str(number),
+        run="k",
+        source="one" if number < 6 else f"file {number}",
+        format="pi" if number % 2 else "codex",
+        tokens=20_000 * number,
+    )
+    for number in range(8)
+)
+"""Six sessions of one file, and two of a file each; of two tools, and of every length."""
+
+
+def whole(*found: list[ReplayRow], run: LabRun = RUN) -> Table:
+    """Put them together, with the groups."""
+    return table(run, [each for some in found for each in some], sessions=SESSIONS)
 
 
 def test_a_call_that_nobody_can_send_takes_nobody_off_the_front() -> None:
@@ -73,3 +90,45 @@ def test_differences_are_paired() -> None:
     assert single.high is not None
     assert single.high - single.low > 1.0
     assert not found["palaver"].differences
+
+
+def test_sessions_count_as_the_weight_says() -> None:
+    """Each the same; each file the same, so that six short sessions of one do not outweigh two files; or as its length. The default is the first."""
+    found = rows("palaver")  # bills of 1 to 8
+    bills = {}
+    for weight in ("session", "file", "tokens"):
+        bill = made(found, run=replace(RUN, weight=weight))["palaver"].scores["bill"]
+        assert bill.low is not None
+        assert bill.high is not None
+        assert bill.low <= (bill.value or 0.0) <= bill.high
+        bills[weight] = bill.value
+    assert bills["session"] == made(found)["palaver"].scores["bill"].value == 36 / 8
+    assert bills["file"] == pytest.approx((3.5 + 7 + 8) / 3)
+    assert bills["tokens"] == pytest.approx(sum(number * (number + 1) for number in range(8)) / 28)
+
+
+def test_weights_count_in_differences_too() -> None:
+    """A policy that is dearer in one of six sessions of a file is dearer by less where the file counts as one."""
+    dearer = [replace(each, policy="lllm", cost=each.cost + (each.session == "0")) for each in rows("palaver")]
+    for weight, more in (("session", 1 / 8), ("file", 1 / 18), ("tokens", 0.0)):
+        found = made(rows("palaver"), dearer, run=replace(RUN, weight=weight))
+        assert found["lllm"].differences["bill"].value == pytest.approx(more), weight
+
+
+def test_groups_are_by_tool_and_by_length() -> None:
+    """Every session is in one group of each kind; figures and differences are those of its sessions alone."""
+    found = whole(rows("palaver"), [replace(each, policy="lllm", cost=each.cost + 1) for each in rows("lllm")]).groups
+    groups = {(row.by, row.name): row for row in found if row.policy == "lllm"}
+    assert {name: row.sessions for name, row in groups.items()} == {
+        ("tool", "codex"): 4,
+        ("tool", "pi"): 4,
+        ("length", "under 8k"): 1,
+        ("length", "8k to 32k"): 1,
+        ("length", "32k to 128k"): 5,
+        ("length", "128k and more"): 1,
+    }
+    pi = groups["tool", "pi"]
+    assert pi.scores["bill"].value == pytest.approx((2 + 4 + 6 + 8) / 4 + 1)
+    assert pi.differences["bill"].value == pytest.approx(1.0)
+    assert groups["length", "under 8k"].scores["bill"].low is None
+    assert {row.policy for row in found} == {"palaver", "lllm"}, "cat was not replayed"

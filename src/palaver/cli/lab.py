@@ -23,6 +23,8 @@ from palaver.lab import (
     DEFAULT,
     SCORES,
     STAND_INS,
+    WEIGHTS,
+    GroupRow,
     LabRun,
     PolicyRow,
     Problem,
@@ -48,6 +50,7 @@ _SHOWN = 12
 
 _PATHS = "Transcripts of any agent, bundles, palaver stores, and folders of them."
 _POLICIES = f"Names, name(key=value,...), file.py:Class of your own. Default: all, which is {', '.join(POLICIES)}."
+_WEIGHT = f"How sessions count: {'; '.join(f'{name}, {words}' for name, words in WEIGHTS.items())}."
 _STAND_INS = f"What replaces a model's summaries: {', '.join(STAND_INS)}."
 
 
@@ -68,6 +71,7 @@ def run(
     out: Annotated[Path | None, Option("--out", metavar="DIR", help="Keep the results here, JSON Lines.")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue the run in --out, made with the same settings.")] = False,
     jobs: Annotated[int, Option("--jobs", min=0, help="Processes; 0 for one a core.")] = 0,
+    weight: Annotated[str, Option("--weight", help=_WEIGHT)] = "session",
     resamples: Annotated[int, Option("--resamples", min=0, help="How often sessions are resampled.")] = 1_000,
     show: Annotated[
         str | None, Option("--show", metavar="SESSION:CALL", help="Show the view of one call instead.")
@@ -93,6 +97,7 @@ def run(
         lifetime=lifetime,
         jobs=jobs or os.cpu_count() or 1,
         resamples=resamples,
+        weight=weight,
     )
     if show is not None or html is not None:
         return _show(settings, show or "", html, json=json)
@@ -167,6 +172,7 @@ def _report(results: Table) -> None:
     for name, title in _COLUMNS.items():
         say(f"  {title}: {SCORES[name][0]}")
     say("  cuts: how often the view was cut; too large: calls that must send more than the budget allows")
+    _groups(results)
     default = next((row for row in results.rows if row.policy == DEFAULT), None)
     for row in results.rows:
         if default is not None and row.differences:
@@ -174,6 +180,47 @@ def _report(results: Table) -> None:
             say(f"{_name(row, run_)}: {_verdict(row, default)}{over}.")
     for text in run_.assumptions:
         say(f"  {text}", "dim")
+    if run_.weight != "session":
+        say(f"  Weights: {WEIGHTS[run_.weight]}.", "dim")
+
+
+_BY = {"tool": "the tool that recorded the session", "length": "its length in tokens"}
+
+
+def _groups(results: Table) -> None:
+    """Print bill and evidence of each policy in groups of sessions, if there are several."""
+    for by, words in _BY.items():
+        groups: dict[str, dict[tuple[str, str], GroupRow]] = {}
+        for row in results.groups:
+            if row.by == by:
+                groups.setdefault(row.name, {})[row.policy, row.stand_in] = row
+        if len(groups) > 1:
+            say(f"Bill and evidence by {words}, with the number of sessions:")
+            titles = {name: f"{name} ({max(row.sessions for row in rows.values()):,})" for name, rows in groups.items()}
+            lines = (
+                (
+                    _name(row, results.run),
+                    *(_both(rows.get((row.policy, row.stand_in)), results.run) for rows in groups.values()),
+                )
+                for row in results.rows
+                if row.sessions
+            )
+            fewest = sorted(groups, key=lambda name: max(row.sessions for row in groups[name].values()))
+            table(("policy", *titles.values()), lines, cut={"policy": 8}, drop=[titles[name] for name in fewest])
+
+
+def _both(row: GroupRow | None, run_: LabRun) -> str:
+    if row is None:
+        return "-"
+    return (
+        f"{_figure(row.scores['bill'], _form('bill', run_))} {_figure(row.scores['evidence'], _form('evidence', run_))}"
+    )
+
+
+def _form(name: str, run_: LabRun) -> str:
+    """Return the format of a figure."""
+    whole = name == "tokens" or (name == "bill" and run_.currency != "USD")
+    return ",.0f" if whole else ".3f"
 
 
 def _name(row: PolicyRow, run_: LabRun) -> str:
@@ -184,8 +231,7 @@ def _name(row: PolicyRow, run_: LabRun) -> str:
 def _cells(row: PolicyRow, run_: LabRun) -> tuple[str, ...]:
     if not row.sessions:
         return (_name(row, run_), *("-" for _ in range(len(_COLUMNS) + 2)))
-    forms = {"bill": ".3f" if run_.currency == "USD" else ",.0f", "tokens": ",.0f"}
-    figures = (_figure(row.scores.get(name), forms.get(name, ".3f")) for name in _COLUMNS)
+    figures = (_figure(row.scores.get(name), _form(name, run_)) for name in _COLUMNS)
     return (_name(row, run_), *figures, f"{row.cuts:,}", f"{row.infeasible:,}")
 
 

@@ -2,9 +2,9 @@
 
 from palaver.lab.entrants import Settings, entrant
 from palaver.lab.prices import sheet
-from palaver.lab.results import CallRow, LabRun, PolicyRow, Problem, ReplayRow, Score, SessionRow, Table
+from palaver.lab.results import CallRow, GroupRow, LabRun, PolicyRow, Problem, ReplayRow, Score, SessionRow, Table
 from palaver.lab.running import LabProgress, run_lab
-from palaver.lab.scores import DEFAULT, SCORES
+from palaver.lab.scores import DEFAULT, SCORES, WEIGHTS
 from palaver.lab.showing import ShownCall, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results
@@ -13,7 +13,9 @@ __all__ = [
     "DEFAULT",
     "SCORES",
     "STAND_INS",
+    "WEIGHTS",
     "CallRow",
+    "GroupRow",
     "LabProgress",
     "LabRun",
     "PolicyRow",

@@ -181,6 +181,7 @@ class Settings:
         lifetime: The lifetime of the provider's cache in seconds; None for the provider's own.
         jobs: The number of processes.
         resamples: The number of resamplings of sessions.
+        weight: How sessions count in the figures: `session`, `file` or `tokens`, as `palaver.lab.WEIGHTS` defines them.
     """
 
     paths: tuple[Path, ...]
@@ -192,6 +193,7 @@ class Settings:
     lifetime: float | None = None
     jobs: int = 1
     resamples: int = 1_000
+    weight: str = "session"
 
 
 _MAKING = Lock()

@@ -367,6 +367,29 @@ class PolicyRow(_Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow(_Row):
+    """One policy over some of the sessions.
+
+    Attributes:
+        by: What the sessions of the group have in common: `tool` or `length`.
+        name: The format of their files, or the range of their length in tokens.
+        policy: The policy's name.
+        stand_in: The replacement for a model's summaries.
+        sessions: The number of sessions of the group that the policy completed.
+        scores: Figures by name (`palaver.lab.scores.COMPARED`).
+        differences: Its figures minus those of the run's default policy, as in a PolicyRow.
+    """
+
+    by: str
+    name: str
+    policy: str
+    stand_in: str
+    sessions: int = 0
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    differences: Mapping[str, Score] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabRun(_Row):
     """The settings of a run, with their assumptions.
 
@@ -386,6 +409,7 @@ class LabRun(_Row):
         schema: The version of this schema.
         code: The digest of palaver's code. Figures of runs with different digests are not comparable.
         own: The digest of the file of each user's own policy.
+        weight: How sessions count: `session`, `file` or `tokens`.
     """
 
     key: str
@@ -403,6 +427,7 @@ class LabRun(_Row):
     schema: int = SCHEMA
     code: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
+    weight: str = "session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -415,6 +440,7 @@ class Table(_Row):
         rows: The policies, those on the front first, then by their bill; invalid ones last.
         problems: The problems of files, sessions and policies.
         keys: The keys of the sessions, in the order of their files.
+        groups: The policies over the sessions of each tool and of each length, in the order of `rows`.
     """
 
     run: LabRun
@@ -422,3 +448,4 @@ class Table(_Row):
     rows: tuple[PolicyRow, ...]
     problems: tuple[Problem, ...] = ()
     keys: tuple[str, ...] = ()
+    groups: tuple[GroupRow, ...] = ()

@@ -21,7 +21,7 @@ from palaver.lab.entrants import Entrant, Settings, code_digest, entrant_of, sou
 from palaver.lab.loading import files_in
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import DoneFile, LabRun, Problem, ReplayRow, Table
-from palaver.lab.scores import table
+from palaver.lab.scores import WEIGHTS, table
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.tasks import Asked, replay_files
 from palaver.lab.writing import Results
@@ -88,12 +88,11 @@ def run_lab(
     problems += [problem for each in done for problem in each.problems]
     keys, twice = _unique(done)
     problems += twice
-    rows: list[ReplayRow] = []
-    for key in keys:
-        problems += results.session(key).problems
-        rows += results.replays(key)
+    sessions = [results.session(key) for key in keys]
+    problems += [problem for each in sessions for problem in each.problems]
+    rows = [row for key in keys for row in results.replays(key)]
     problems += _of_replays(rows)
-    found = table(run, rows, keys=keys, problems=problems, invalid=invalid)
+    found = table(run, rows, sessions=sessions, problems=problems, invalid=invalid)
     results.finish(found)
     return found
 
@@ -108,6 +107,8 @@ def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[
         raise InvalidInput(
             f"{', '.join(unknown) or 'An empty list'} is not a stand-in.", hint=f"Use one of: {', '.join(STAND_INS)}."
         )
+    if settings.weight not in WEIGHTS:
+        raise InvalidInput(f"{settings.weight!r} is not a weight.", hint=f"Use one of: {', '.join(WEIGHTS)}.")
     if not settings.policies:
         raise InvalidInput("No policy is given.", hint="Pass some, such as --policies palaver,openhands.")
     twice = [each for each in dict.fromkeys(settings.policies) if settings.policies.count(each) > 1]
@@ -138,6 +139,7 @@ def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> LabR
         currency=prices.currency,
         assumptions=tuple(_assumptions(settings, prices)),
         resamples=settings.resamples,
+        weight=settings.weight,
         version=version(DISTRIBUTION),
         code=code_digest(),
     )

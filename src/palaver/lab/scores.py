@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from palaver.lab.metrics import Interval, Worth, front, paired_interval, ratio_interval
-from palaver.lab.results import LabRun, PolicyRow, Problem, ReplayRow, Score, Table
+from palaver.lab.results import GroupRow, LabRun, PolicyRow, Problem, ReplayRow, Score, SessionRow, Table
 from palaver.lab.stand_ins import ORACLE
 
 Pair: TypeAlias = tuple[float, float]
@@ -63,15 +64,24 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "broken": ("laws broken, for each call", lambda row: (row.broken, row.calls)),
     }
 )
-"""Each figure: its definition, and the numerator and denominator for a session, which are summed over sessions. A ratio of sums weights every
-reference and every token equally, in any session."""
+"""Each figure: its definition, and the numerator and denominator for a session, which are summed over sessions, times the weights of the sessions.
+With the weight `session`, a ratio of sums weights every reference and every token equally, in any session."""
+
+WEIGHTS: Mapping[str, str] = MappingProxyType(
+    {
+        "session": "every session counts the same",
+        "file": "every file counts the same, divided among its sessions",
+        "tokens": "a session counts as much as its largest whole view has tokens",
+    }
+)
+"""How sessions count in a figure: by name, what it means."""
 
 
 def table(
     run: LabRun,
     replays: Iterable[ReplayRow],
     *,
-    keys: Sequence[str],
+    sessions: Sequence[SessionRow],
     problems: Sequence[Problem] = (),
     invalid: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
@@ -80,7 +90,7 @@ def table(
     Args:
         run: The run.
         replays: The replays of all sessions.
-        keys: The keys of the sessions.
+        sessions: The sessions.
         problems: The problems of the run.
         invalid: The policies that broke a law before they were replayed, with the broken laws.
     """
@@ -90,27 +100,63 @@ def table(
     for row in replays:
         by_policy.setdefault((row.policy, row.stand_in), []).append(row)
     refused = invalid or {}
-    rows = [_row(run, *name, found, refused.get(name[0], ())) for name, found in by_policy.items()]
+    scale = _Scale(run, _weights(run, sessions))
+    rows = [_row(scale, *name, found, refused.get(name[0], ())) for name, found in by_policy.items()]
     by_words, by_evidence = _front(rows, "bill", "frr"), _front(rows, "evidence_bill", "evidence")
     rows = [
         replace(
             row,
             best=(row.policy, row.stand_in) in by_words,
             best_evidence=(row.policy, row.stand_in) in by_evidence,
-            differences=_compared(run, by_policy[row.policy, row.stand_in], by_policy.get((DEFAULT, row.stand_in), ()))
-            if row.policy != DEFAULT
-            else {},
+            differences=_compared(scale, by_policy, row.policy, row.stand_in),
         )
         for row in rows
     ]
     rows.sort(key=_order)
-    return Table(run=run, sessions=len(keys), rows=tuple(rows), problems=tuple(problems), keys=tuple(keys))
+    names = [(row.policy, row.stand_in) for row in rows]
+    return Table(
+        run=run,
+        sessions=len(sessions),
+        rows=tuple(rows),
+        problems=tuple(problems),
+        keys=tuple(each.session for each in sessions),
+        groups=tuple(_groups(scale, sessions, {name: by_policy[name] for name in names})),
+    )
 
 
-def _row(run: LabRun, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:
+_ByPolicy: TypeAlias = Mapping[tuple[str, str], Sequence[ReplayRow]]
+
+
+class _Scale(NamedTuple):
+    """The settings of a run and the weights of its sessions, by key."""
+
+    run: LabRun
+    weights: Mapping[str, float]
+
+    def pairs(self, name: str, rows: Iterable[ReplayRow]) -> list[Pair]:
+        """Return the weighted numerators and denominators of a figure."""
+        pair = SCORES[name][1]
+        return [
+            (above * weight, below * weight)
+            for row in rows
+            for (above, below), weight in ((pair(row), self.weights[row.session]),)
+        ]
+
+
+def _weights(run: LabRun, sessions: Sequence[SessionRow]) -> Mapping[str, float]:
+    """Return how much each session counts. A whole number leaves whole figures exact."""
+    files = Counter(each.source for each in sessions)
+    weights: Mapping[str, Callable[[SessionRow], float]] = {
+        "session": lambda _: 1,
+        "file": lambda row: 1 / files[row.source],
+        "tokens": lambda row: row.tokens,
+    }
+    return {each.session: weights[run.weight](each) for each in sessions}
+
+
+def _row(scale: _Scale, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:
     whole = _whole(found)
     failed = sum(row.status != "ok" for row in found)
-    scores = {name: _score(run, [pair(row) for row in whole]) for name, (_, pair) in SCORES.items()}
     return PolicyRow(
         policy=policy,
         stand_in=stand_in,
@@ -120,9 +166,39 @@ def _row(run: LabRun, policy: str, stand_in: str, found: Sequence[ReplayRow], br
         calls=sum(row.calls for row in whole),
         infeasible=sum(row.infeasible for row in whole),
         cuts=sum(row.cuts for row in whole),
-        scores=scores,
+        scores={name: _score(scale, name, whole) for name in SCORES},
         broken=len(broken) + sum(row.broken for row in found),
     )
+
+
+_LENGTHS: Mapping[str, float] = MappingProxyType(
+    {"under 8k": 8_000, "8k to 32k": 32_000, "32k to 128k": 128_000, "128k and more": float("inf")}
+)
+"""The groups of sessions by length: the tokens of the largest whole view, with the upper bound of each."""
+
+
+def _groups(scale: _Scale, sessions: Sequence[SessionRow], by_policy: _ByPolicy) -> Iterator[GroupRow]:
+    """Yield the policies over the sessions of each tool, and of each length."""
+    tools = {each.session: each.format for each in sessions}
+    lengths = {each.session: next(name for name, bound in _LENGTHS.items() if each.tokens < bound) for each in sessions}
+    for by, names, of in (("tool", sorted(set(tools.values())), tools), ("length", list(_LENGTHS), lengths)):
+        for name in names:
+            some = {key: [row for row in rows if of[row.session] == name] for key, rows in by_policy.items()}
+            yield from _group(scale, by, name, some)
+
+
+def _group(scale: _Scale, by: str, name: str, by_policy: _ByPolicy) -> Iterator[GroupRow]:
+    for (policy, stand_in), rows in by_policy.items():
+        if whole := _whole(rows):
+            yield GroupRow(
+                by=by,
+                name=name,
+                policy=policy,
+                stand_in=stand_in,
+                sessions=len(whole),
+                scores={each: _score(scale, each, whole) for each in COMPARED},
+                differences=_compared(scale, by_policy, policy, stand_in),
+            )
 
 
 def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
@@ -130,8 +206,8 @@ def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
     return sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
 
 
-def _score(run: LabRun, pairs: Sequence[Pair]) -> Score:
-    return _scored(run, len(pairs), ratio_interval(pairs, resamples=run.resamples))
+def _score(scale: _Scale, name: str, rows: Sequence[ReplayRow]) -> Score:
+    return _scored(scale.run, len(rows), ratio_interval(scale.pairs(name, rows), resamples=scale.run.resamples))
 
 
 def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
@@ -142,19 +218,22 @@ def _scored(run: LabRun, sessions: int, found: Interval | None) -> Score:
     return Score(value=found.value, low=found.low, high=found.high)
 
 
-def _compared(run: LabRun, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> Mapping[str, Score]:
-    """Compare a policy with the default one over the sessions that both completed, session by session."""
-    theirs = {row.session: row for row in _whole(default)}
-    both = [(row, theirs[row.session]) for row in _whole(found) if row.session in theirs]
-    if not both:
+def _compared(scale: _Scale, by_policy: _ByPolicy, policy: str, stand_in: str) -> Mapping[str, Score]:
+    """Compare a policy with the default one over the sessions that both completed, session by session; nothing for the default one itself."""
+    theirs = {row.session: row for row in _whole(by_policy.get((DEFAULT, stand_in), ()))}
+    ours = [row for row in _whole(by_policy[policy, stand_in]) if row.session in theirs]
+    if policy == DEFAULT or not ours:
         return {}
-    differences = {}
-    for name in COMPARED:
-        pair = SCORES[name][1]
-        one, other = zip(*((pair(row), pair(its)) for row, its in both), strict=True)
-        interval = paired_interval(one, other, resamples=run.resamples)
-        differences[name] = _scored(run, len(both), interval)
-    return differences
+    both = [theirs[row.session] for row in ours]
+    resamples = scale.run.resamples
+    return {
+        name: _scored(
+            scale.run,
+            len(ours),
+            paired_interval(scale.pairs(name, ours), scale.pairs(name, both), resamples=resamples),
+        )
+        for name in COMPARED
+    }
 
 
 _SOME = 2
