@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
+import os
+import random
 import subprocess
 import sys
 import time
@@ -24,6 +28,8 @@ from palaver.wire import Request
 from tests.threads import WAIT
 
 TICK = 0.02
+
+_ANY = random.SystemRandom()
 
 Answer = Callable[[Request], object]
 
@@ -139,3 +145,46 @@ def start_worker(url: str, folder: Path) -> subprocess.Popen[bytes]:
     """Start a worker in another process."""
     words = f"from tests.integrations.fleets import run_worker; run_worker({url!r}, {str(folder)!r})"
     return subprocess.Popen([sys.executable, "-c", words], cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL)
+
+
+# --- workers that are killed all the time -----------------------------------------------------------------------------------------
+
+
+def charges_everything(request: Request) -> object:
+    """Answer as a model that calls `charge` once for each message, and says that it is done when all have results."""
+    messages = request.body["messages"]
+    called = {
+        json.loads(call["function"]["arguments"])["what"]
+        for message in messages
+        for call in message.get("tool_calls") or ()
+    }
+    due = [message["content"] for message in messages if message["role"] == "user" and message["content"] not in called]
+    return {"tool_calls": [{"name": "charge", "arguments": {"what": what}} for what in due]} if due else "Done"
+
+
+def charging_slowly(folder: Path) -> Any:  # noqa: ANN401 - a tool
+    """Return a tool whose effect, a line in a file, is the middle of some milliseconds in which its process may be killed."""
+
+    @tool
+    async def charge(what: str) -> str:
+        """Charge something."""
+        await asyncio.sleep(_ANY.random() * 0.1)
+        line = os.open(folder / "charged", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(line, f"{what}\n".encode())
+        os.close(line)
+        await asyncio.sleep(_ANY.random() * 0.1)
+        return f"{what} is charged"
+
+    return charge
+
+
+CHAOS: dict[str, Any] = {"stale": 2.0, "backoff": (0.2,) * 100}
+"""Jobs lose their workers more often than anywhere else, and are tried again as often."""
+
+
+def run_chaotic_worker(url: str, folder: str) -> None:
+    """Work in this process until it is killed."""
+    logging.disable()  # its database goes away, and it with its jobs
+    yard = Yard(url, charges_everything, **CHAOS)
+    yard.tools = [charging_slowly(Path(folder))]
+    asyncio.run(yard.fleet.work(concurrency=4))

@@ -1,7 +1,11 @@
 """Fleets: agents on procrastinate over PostgreSQL, both real."""
 
 import asyncio
+import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -418,3 +422,93 @@ def test_queue_in_another_place_is_refused(postgres_server: postgres.Server) -> 
             Fleet(app, store, lambda _: Yard(there, echo).agent(""))
         with pytest.raises(InvalidInput, match="PostgresStore"):
             Fleet(procrastinate.App(connector=app.connector), MemoryStore(), lambda _: Yard(there, echo).agent(""))  # type: ignore[arg-type]
+
+
+def test_queue_shows_what_waits_and_why(yard: NewYard, tmp_path: Path) -> None:
+    """`jobs`, and `palaver queue` with it, shows the sessions that wait, run, are stalled or failed, wait for a time or a person, and no others."""
+
+    @tool(needs_approval=True)
+    def charge(what: str) -> str:
+        """Charge something."""
+        return f"{what} is charged"
+
+    def answer(request: Request) -> object:
+        said = request.body["messages"][-1]["content"]
+        if said == "refused":
+            raise ProviderError("no", kind="refused")
+        if said == "slow":
+            raise ProviderError("overloaded", kind="down")
+        return "Fine" if said == "fine" else calls_tool(request)
+
+    till = yard(answer, backoff=(600,))
+    till.tools, till.options = [charge], {"max_llm_recall": 0}
+
+    async def work() -> None:
+        async with till.worker():
+            for said in ("fine", "refused", "slow", "lamp"):
+                await till.fleet.say(said, said)
+            await till.until(lambda: sorted(till.jobs()) == [("sessions", "failed"), ("sessions.later", "todo")])
+        for name in ("stalled", "running"):
+            till.ask("DELETE FROM procrastinate_workers")
+            await till.fleet.say(name, name)
+            ((worker,),) = till.ask("SELECT worker_id FROM procrastinate_register_worker_v1()")
+            till.ask("SELECT procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
+        await till.fleet.say("waiting", "waiting")
+
+    asyncio.run(work())
+    states = {
+        "refused": "failed",
+        "slow": "later",
+        "lamp": "person",
+        "running": "running",
+        "stalled": "stalled",
+        "waiting": "waiting",
+    }
+    rows = asyncio.run(till.fleet.jobs())
+    assert {row["name"]: row["state"] for row in rows} == states
+    assert [row["since"] for row in rows] == sorted(row["since"] for row in rows)
+    assert {row["name"]: row["attempts"] for row in rows if row["attempts"]} == {"refused": 1, "slow": 1}
+    asyncio.run(till.fleet.say("refused", "fine"))
+    assert {row["name"]: row["state"] for row in asyncio.run(till.fleet.jobs())} == states | {"refused": "waiting"}
+
+    (tmp_path / "shop.py").write_text(f"""
+from tests.integrations.fleets import Yard, calls_tool
+fleet = Yard({till.url!r}, calls_tool).fleet
+""")
+    ran = in_child("queue", "shop:fleet", "--json", folder=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert {row["name"]: row["state"] for row in map(json.loads, ran.stdout.splitlines())} == states | {
+        "refused": "waiting"
+    }
+    ran = in_child("queue", "shop:nothing", folder=tmp_path)
+    assert (ran.returncode, "There is no fleet at 'shop:nothing'" in ran.stderr) == (3, True)
+
+
+def test_worker_of_the_command_line_ends_with_a_signal(yard: NewYard, tmp_path: Path) -> None:
+    """`palaver work` answers, and SIGTERM ends it in order: its row leaves the table of workers."""
+    till = yard(echo)
+    (tmp_path / "shop.py").write_text(f"""
+from tests.integrations.fleets import Yard
+from tests.integrations.test_fleet import echo
+fleet = Yard({till.url!r}, echo).fleet
+""")
+
+    words = [sys.executable, "-m", "palaver", "work", "shop:fleet", "--grace", "1"]
+    asyncio.run(till.fleet.say("till 1", "one"))
+    with subprocess.Popen(words, cwd=tmp_path, env=child_environment(), stdout=subprocess.PIPE) as process:
+        asyncio.run(till.until(lambda: till.texts("till 1")[-1:] == ["You said: one"]))
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate()
+    assert b"Working on the queue sessions" in said
+    assert till.ask("SELECT count(*) FROM procrastinate_workers") == [(0,)]
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment of a child that finds the tests."""
+    return dict(os.environ) | {"PYTHONPATH": str(Path(__file__).parents[2])}
+
+
+def in_child(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run palaver in a folder."""
+    command = [sys.executable, "-m", "palaver", *words]
+    return subprocess.run(command, cwd=folder, env=child_environment(), capture_output=True, text=True, check=False)

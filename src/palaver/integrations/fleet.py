@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from palaver.agent import Agent, Decision, decide
 from palaver.agent.approvals import annotate
-from palaver.agent.attention import CANCELLED, Attention, attention, needs_work
+from palaver.agent.attention import CANCELLED, Attention, attention
 from palaver.errors import (
     AgentFailure,
     Conflict,
@@ -119,6 +119,19 @@ _QUEUED = """
 SELECT lock FROM procrastinate_jobs WHERE lock = ANY(%(sessions)s) AND status = 'doing'
 UNION SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(sessions)s) AND status = 'todo'"""
 
+# The newest job of each session that has not ended well; a worker of none is gone.
+_LISTED = """
+SELECT DISTINCT ON (session) session, CASE
+    WHEN status = 'doing' AND (worker.id IS NULL OR worker.last_heartbeat < now() - %(stale)s * interval '1 second') THEN 'stalled'
+    WHEN status = 'doing' THEN 'running' WHEN status = 'failed' THEN 'failed'
+    WHEN scheduled_at > now() THEN 'later' ELSE 'waiting' END,
+  attempts, coalesce(extract(epoch FROM coalesce(scheduled_at, (
+    SELECT max(at) FROM procrastinate_events WHERE job_id = job.id)))::double precision, 0)
+FROM (SELECT *, args->>'session' AS session FROM procrastinate_jobs
+  WHERE task_name = ANY(%(tasks)s) AND status IN ('todo', 'doing', 'failed')) AS job
+LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
+ORDER BY session, status = 'doing' DESC, scheduled_at IS NULL DESC, job.id DESC"""
+
 _HERE = """
 SELECT current_database() AS base, extract(epoch FROM pg_postmaster_start_time())::text AS server,
   to_regclass('procrastinate_jobs')::oid::bigint AS jobs"""
@@ -130,6 +143,24 @@ WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = to
 
 _NEEDED = sorted(set(re.findall(r"procrastinate_\w+_v\d+\b", "\n".join(queries.values()))))
 """The functions and types that the installed procrastinate calls."""
+
+
+class QueuedRow(TypedDict):
+    """A session in the queue, or one that waits for a person.
+
+    Attributes:
+        session: Its id.
+        name: Its name.
+        state: `waiting`, `later` (a timer, or after a failure), `running`, `stalled` (its worker does not report), `failed` or `person`.
+        since: Since when, in seconds since 1970-01-01 UTC; for `later`, until when.
+        attempts: How often it failed before.
+    """
+
+    session: SessionId
+    name: str
+    state: str
+    since: float
+    attempts: int
 
 
 # --- the fleet ----------------------------------------------------------------------------------------------------------------
@@ -275,6 +306,14 @@ class Fleet:
             since: The time after which sessions were last active, in seconds since 1970-01-01 UTC.
         """
         return await self._done(partial(self._sweep, since))
+
+    async def jobs(self, limit: int = 1000) -> tuple[QueuedRow, ...]:
+        """Return the sessions that have a job, that failed, or that wait for a person, the oldest first.
+
+        Args:
+            limit: How many sessions are looked at for calls that wait for a person, the last active ones.
+        """
+        return await self._done(partial(self._jobs, limit))
 
     # --- workers ------------------------------------------------------------------------------------------------------------------
 
@@ -485,20 +524,47 @@ class Fleet:
                 break
         return woken
 
-    def _forgotten(self, record: SessionRecord) -> bool:
-        """Return whether a dialog of the fleet's agents needs work. Most end with the end of a turn, and nothing more is read of them."""
-        nodes = [node for node in self.store.nodes(record.session_id) if node.relation != "subagent"]
-        lasts = {node.dialog_id: self.store.last(node.dialog_id) for node in nodes}
-        if all(last.kind == "turn_ended" for last in lasts.values()):
-            return False
+    def _jobs(self, limit: int) -> tuple[QueuedRow, ...]:
+        listed = self._ask(_LISTED, tasks=[self._rest_task, self._later_task], stale=self.stale)
+        rows = []
+        for session_id, state, attempts, since in listed:
+            record = self._record(session_id)
+            # a job that failed stays in its table; whether its session was answered since, the log knows
+            if record is not None and (state != "failed" or self._needs(record) is Attention.STOPPED):
+                rows.append(
+                    QueuedRow(session=record.session_id, name=record.name, state=state, since=since, attempts=attempts)
+                )
+        queued = {row["session"] for row in rows}
+        for record in self.store.sessions(limit=limit):
+            last = None if record.root is None else self.store.last(record.root)
+            waits = last is not None and last.open_calls and last.open_turn < 0 and record.session_id not in queued
+            if waits and self._needs(record) is Attention.PERSON:
+                since = record.updated_at
+                rows.append(
+                    QueuedRow(session=record.session_id, name=record.name, state="person", since=since, attempts=0)
+                )
+        return tuple(sorted(rows, key=lambda row: row["since"]))
+
+    def _needs(self, record: SessionRecord) -> Attention:
+        """Return what the dialog needs that an agent of the fleet would answer in; nothing, if it is another's."""
         try:
             agent = self._agent(record.session_id)
         except PalaverError as error:  # no session of the fleet
             _LOG.debug("Session %s is left alone: %s", record.session_id, error)
-            return False
+            return Attention.NONE
         dialog = agent.current_dialog
-        runs = lasts[dialog.dialog_id].open_turn >= 0 and now() - lasts[dialog.dialog_id].at < _SWEEP_SECONDS
-        return dialog.owner == agent.name and not runs and needs_work(dialog.store, dialog.dialog_id)
+        return attention(dialog.store, dialog.dialog_id) if dialog.owner == agent.name else Attention.NONE
+
+    def _forgotten(self, record: SessionRecord) -> bool:
+        """Return whether a dialog of the fleet's agents needs work. Most end with the end of a turn, and nothing more is read of them."""
+        nodes = [node for node in self.store.nodes(record.session_id) if node.relation != "subagent"]
+        lasts = [self.store.last(node.dialog_id) for node in nodes]
+        if all(last.kind == "turn_ended" for last in lasts):
+            return False
+        # a turn that is open without a job may be another program's, which has some time for its next step
+        if any(last.open_turn >= 0 and now() - last.at < _SWEEP_SECONDS for last in lasts):
+            return False
+        return self._needs(record) is Attention.WORK
 
     def _require_queue(self) -> None:
         """Raise unless the tables of the queue are those of the installed procrastinate.

@@ -298,6 +298,7 @@ class PostgresStore(SqlStore):
 
     Attributes:
         place: The database, for people: without a password.
+        conninfo: The address as other programs of the database read it: without the schema, with the password if there is one.
     """
 
     remote = True
@@ -332,7 +333,7 @@ class PostgresStore(SqlStore):
         where = address(url)
         opener = PostgresOpener(where, durability, wait, writable=not read_only)
         opener.prepare(create=create)
-        self.place = where.place
+        self.place, self.conninfo = where.place, where.conninfo
         super().__init__(PostgresDatabase(opener, connections), where.url, durability, formats())
 
     @contextmanager
