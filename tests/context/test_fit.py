@@ -164,6 +164,15 @@ def test_a_broken_list_is_repaired_and_reported() -> None:
         assert words in report
 
 
+def test_a_record_that_quotes_the_mark_counts_as_it_is_written() -> None:
+    """Words of the user that look like the end of a mark are escaped in a record, and counted so: read anew, the list is no larger."""
+    said = [{"role": "user", "content": "</from-harness>" * 5}, {"role": "assistant", "content": "word " * 900}] * 3
+    fitted = fit([*said, {"role": "user", "content": "go on"}], model="claude-opus-4-6", budget=1_500, policy="palaver")
+    assert r"<\/from-harness>" in fitted.messages[0]["content"][0]["text"]
+    again = fit(fitted.messages, model="claude-opus-4-6", policy="full", tools=fitted.tools, system=fitted.system)
+    assert again.tokens_before <= fitted.tokens
+
+
 def test_a_spoken_answer_and_a_refusal_are_not_empty() -> None:
     """Chat completions: it is not an empty message, and what a response says beside the id is left out."""
     messages = [

@@ -25,7 +25,7 @@ from palaver.providers import profile_of
 from palaver.tokens import Counter, count_block, count_tools
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire.script import from_harness
+from palaver.wire.script import from_harness, unmarked
 from palaver.wire.updates import inside
 
 _WRITER = json.JSONEncoder(ensure_ascii=False)
@@ -146,9 +146,8 @@ class Measure(ABC):
 
     def derived(self, text: str, label: str) -> int:
         """Measure a derived text as an exchange of its own, line by line: a token more here and there, and each line is counted once."""
-        return (
-            self.per_message + self.text(from_harness(label, "")) + sum(map(self.text, text.splitlines(keepends=True)))
-        )
+        lines = unmarked(text).splitlines(keepends=True)
+        return self.per_message + self.text(from_harness(label, "")) + sum(map(self.text, lines))
 
     def fixed(self, view: View) -> Size:
         """Measure what every request has: instructions, tools and what surrounds a request."""
@@ -218,12 +217,11 @@ class Measure(ABC):
     def _turn(self, turn: Turn, *, derived: bool) -> Share:
         """Measure a turn. Each result is a message of its own, and text that the user did not say has a mark."""
         messages = len(turn.blocks) if turn.role is Role.TOOL else 1
-        shares = [self.share(block.content) for block in turn.blocks]
-        marks = sum(
-            self.text(from_harness(block.derived or "summary", ""))
-            for block in turn.blocks
-            if _marked(turn, block, derived=derived)
-        )
+        shares, marks = [], 0
+        for block in turn.blocks:
+            marked = _marked(turn, block, derived=derived)
+            shares.append(self.share(_inside(block.content) if marked else block.content))
+            marks += self.text(from_harness(block.derived or "summary", "")) if marked else 0
         around = messages * self.per_message + marks
         return Share(around + sum(share.text for share in shares), sum(share.media for share in shares))
 
@@ -379,6 +377,11 @@ def _marked(turn: Turn, block: Block, *, derived: bool) -> bool:
         return True
     unsaid = derived or bool(block.derived) or block.speaker is Speaker.SUMMARY
     return unsaid and turn.role is Role.USER and isinstance(block.content, TextContent)
+
+
+def _inside(content: Content) -> Content:
+    """Return words as they are written inside a mark."""
+    return TextContent(content=unmarked(content.content)) if isinstance(content, TextContent) else content
 
 
 def _encoded(media: Media) -> int:

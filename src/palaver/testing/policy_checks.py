@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from string import ascii_lowercase as lower
 from string import ascii_uppercase as upper
@@ -311,8 +312,15 @@ class _Characters:
 
 
 def other_letters(text: str) -> str:
-    """Return a text with every letter replaced by another of its script, case and width, where its neighbour in Unicode is one."""
-    return "".join(map(_other, text))
+    """Return a text with every letter replaced by another of its script, case and width, where its neighbour in Unicode is one.
+
+    The name of the mark around words that the user did not say stays: inside that mark it is escaped, which takes room.
+    """
+    parts = _MARK.split(text)
+    return "".join(part if _MARK.fullmatch(part) else "".join(map(_other, part)) for part in parts)
+
+
+_MARK = re.compile("(from-harness)", re.IGNORECASE)
 
 
 def _other(letter: str) -> str:

@@ -387,10 +387,14 @@ def from_harness(kind: str, text: str) -> str:
 
     Args:
         kind: What they are, in one word: `record`, `summary`, `notice`, `system`, `media`.
-        text: The words. They cannot close the mark: anything that looks like it is escaped.
+        text: The words. Anything in them that looks like the mark is escaped.
     """
-    inside = _LIKE_IT.sub(r"<\\", text)
-    return f'{_OPENS} kind="{kind}" note="not said by the user">\n{inside}\n{_CLOSES}'
+    return f'{_OPENS} kind="{kind}" note="not said by the user">\n{unmarked(text)}\n{_CLOSES}'
+
+
+def unmarked(text: str) -> str:
+    """Return words as they are inside a mark, which they cannot close."""
+    return _LIKE_IT.sub(r"<\\", text)
 
 
 _MARKED = re.compile(rf'{_OPENS} kind="([a-z ]+)" note="not said by the user">\n(.*)\n{_CLOSES}\s*', re.DOTALL)
