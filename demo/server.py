@@ -6,6 +6,7 @@ environment says which store (`PALAVER_STORE`, a path or an address) and which m
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 from collections.abc import AsyncIterator, Callable
@@ -89,6 +90,8 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.store, app.state.agent_for = open_store(address), agent_for
+        gc.collect()
+        gc.freeze()  # modules stay: the collector need not look through them again and again
         yield
         app.state.store.close()
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver import Session, UserMessage
 from palaver.errors import InvalidInput, StoreBusy, StoreError
 from palaver.store import Durability
 from palaver.store.erasing import Erasing
@@ -50,7 +51,7 @@ def failing(use: Callable[[], object]) -> str:
 # --- addresses --------------------------------------------------------------------------------------------------------------------
 
 
-def test_address_keeps_what_libpq_knows() -> None:
+def test_wherekeeps_what_libpq_knows() -> None:
     """The schema is ours, everything else goes to libpq as it is; the address opens the same place, and names it without a password."""
     where = address("postgres://me:s%40cret@h:5433/db?connect_timeout=3&schema=agents&sslmode=require")
     known = psycopg.conninfo.conninfo_to_dict(where.conninfo)
@@ -59,6 +60,23 @@ def test_address_keeps_what_libpq_knows() -> None:
     assert address(where.url) == where
     assert "cret" not in where.place
     assert address("postgresql://h/db").schema == "palaver"
+
+
+def test_statements_are_prepared_where_the_address_says_so(postgres_server: Server) -> None:
+    """The server keeps the plans of statements that a connection repeats, or none; another word is refused."""
+    url = postgres_server.url()
+    for where, kept in ((url, False), (f"{url}&prepared=yes", True)):
+        with PostgresStore(where) as store:
+            assert address(store.url).prepared is kept
+            dialog = Session.create(store).root
+            for _ in range(5):
+                dialog.append(UserMessage("How many lamps?"))
+            with store._db.lent() as connection:
+                count = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchall()[0][0]
+            assert bool(count) is kept
+            assert len(Session.open(store, dialog.session_id).root.messages) == 5
+    with pytest.raises(InvalidInput, match="yes or no"):
+        address(f"{url}&prepared=maybe")
 
 
 def test_password_is_told_to_nobody(postgres_server: Server) -> None:

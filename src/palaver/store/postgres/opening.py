@@ -40,12 +40,14 @@ class Address:
         conninfo: What libpq gets.
         schema: The schema.
         place: For people: without a password.
+        prepared: Whether the server keeps the plans of statements that a connection repeats.
     """
 
     url: str
     conninfo: str
     schema: str
     place: str
+    prepared: bool
 
 
 def _why(url: str, error: Exception) -> str:
@@ -54,23 +56,26 @@ def _why(url: str, error: Exception) -> str:
 
 
 def address(url: str) -> Address:
-    """Read an address: `postgresql://user@host:port/database?schema=name`, with every other parameter that libpq knows.
+    """Read an address: `postgresql://user@host:port/database?schema=name&prepared=yes`, with every other parameter that libpq knows.
 
     Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 
     Raises:
-        InvalidInput: It is not such an address, or its schema is not a plain name.
+        InvalidInput: It is not such an address, its schema is not a plain name, or `prepared` is neither yes nor no.
     """
     try:
         parts = urlsplit(url)
         asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         conninfo = parts._replace(
-            query=urlencode([(key, value) for key, value in asked if key != "schema"], safe="/", quote_via=quote)
+            query=urlencode([(key, value) for key, value in asked if key not in _OURS], safe="/", quote_via=quote)
         ).geturl()
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:
         raise InvalidInput(f"This is not the address of a PostgreSQL database: {_why(url, error)}.") from None
-    schema = dict(asked).get("schema", SCHEMA)
+    ours = {"schema": SCHEMA, "prepared": "no"} | {key: value for key, value in asked if key in _OURS}
+    schema, prepared = ours["schema"], ours["prepared"]
+    if prepared not in {"yes", "no"}:
+        raise InvalidInput(f"prepared={prepared} is not known.", hint="Give yes or no.")
     if parts.scheme not in _SCHEMES or _SCHEMA_NAME.match(schema) is None:
         raise InvalidInput(
             f"{schema!r} cannot be the schema of a store.", hint="Give letters, digits and underscores, lower case."
@@ -80,7 +85,15 @@ def address(url: str) -> Address:
         f"PostgreSQL database {known.get('dbname') or known.get('user') or 'of this user'} at {where}, schema {schema}"
     )
     joint = "&" if urlsplit(conninfo).query else "?"
-    return Address(f"{conninfo}{joint}schema={schema}", conninfo, schema, place)
+    more = "&prepared=yes" if prepared == "yes" else ""
+    return Address(f"{conninfo}{joint}schema={schema}{more}", conninfo, schema, place, prepared == "yes")
+
+
+_OURS = frozenset({"schema", "prepared"})
+"""The parameters of an address that libpq does not know."""
+
+_REPEATED = 3
+"""How often a connection executes a statement before the server is asked to keep its plan."""
 
 
 # --- connections --------------------------------------------------------------------------------------------------------------------
@@ -153,7 +166,9 @@ class PostgresOpener:
         deadline = monotonic() + self.wait
         while True:
             try:
-                made: Connection = psycopg.Connection.connect(self._conninfo, autocommit=True, prepare_threshold=None)
+                made: Connection = psycopg.Connection.connect(
+                    self._conninfo, autocommit=True, prepare_threshold=_REPEATED if self.where.prepared else None
+                )
             except psycopg.OperationalError as error:
                 ping = Ping(PGconn.ping(self._conninfo.encode()))
                 waits = ping is Ping.REJECT or (self._reached and ping is not Ping.NO_ATTEMPT)
