@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from palaver.messages.media import pixel_size
 from palaver.providers import profile
 from palaver.wire import Breach, validate
+from palaver.wire.place import Spot, fits, walked
 from tests.wire import pictures
 from tests.wire.cases import CASES, UNTESTED, Case, edited, rich
 from tests.wire.scenes import MODELS
@@ -86,10 +87,12 @@ def places(value: object, path: str = "") -> Iterator[str]:
 
 @given(name=st.sampled_from(tuple(CASES)), data=st.data())
 def test_spoiled_request_is_judged(name: str, data: st.DataObject) -> None:
-    """Whatever stands anywhere in a request, the validator answers, with rules it knows, and twice the same."""
+    """Whatever stands anywhere in a request, the validator answers, with rules it knows, and twice the same; what fits a shape has no fault in it."""
     whole = base(name)
     request = edited(whole, {data.draw(st.sampled_from(sorted(places(whole)))): data.draw(VALUES)})
     found = validate(request, profile(name, MODELS[name]))
+    shape = profile(name, MODELS[name]).api.shape
+    assert not (fits(request, shape) and [*walked(Spot(request), shape)])
     assert {violation.rule for violation in found} <= RULES[name]
     assert found == validate(request, profile(name, MODELS[name]))
     assert all(str(violation).encode("utf-8") for violation in found)

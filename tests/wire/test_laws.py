@@ -289,6 +289,6 @@ def test_fault_in_a_checked_conversation_is_found() -> None:
             counting.fresh(name, parameters={wrong: "many"})
         request = counting.request
         field = request.profile.conversation
-        spoiled = replace(request, body={**request.body, field: [*request.body[field][:-1], {"role": "nobody"}]})
+        spoiled = replace(request, fields={**request.fields, field: [*request.fields[field][:-1], {"role": "nobody"}]})
         with pytest.raises(InvalidRequest):
             spoiled.check()

@@ -147,7 +147,7 @@ class ClientProvider(ABC, Generic[C]):
 
 def streamed(request: Request) -> bool:
     """Return whether a request asks for a stream. For Gemini, the address says so, not the body."""
-    return request.call.stream if request.call is not None else bool(request.body.get("stream"))
+    return request.call.stream if request.call is not None else bool(request.fields.get("stream"))
 
 
 async def posted(client: Any, path: str, request: Request, stream_class: type) -> AsyncGenerator[object, None]:  # noqa: ANN401
@@ -156,7 +156,7 @@ async def posted(client: Any, path: str, request: Request, stream_class: type) -
     OpenAI's and Anthropic's clients share this method. It supplies address, key and transport, and adds nothing to the body. Headers that the
     client has anyway stay, next to those of the request.
     """
-    client, body = client.with_options(max_retries=0), thaw(request.body)
+    client, body = client.with_options(max_retries=0), thaw(request.fields)
     own = {name.lower(): value for name, value in client.default_headers.items() if isinstance(value, str)}
     headers = {name: ",".join(filter(None, (own.get(name), value))) for name, value in request.headers.items()}
     options = {"headers": headers} if headers else {}

@@ -207,7 +207,7 @@ def read_answer(answer: Item, request: wire.Request | None = None) -> Message:
 
 def _unknown_request(profile: wire.Profile, answer: Item) -> wire.Request:
     model = answer.get("model") or answer.get("modelVersion") or ""
-    return wire.Request(profile=profile, model=str(model), body={}, report=wire.Report(), tool_names={})
+    return wire.Request(profile=profile, model=str(model), fields={}, report=wire.Report(), tool_names={})
 
 
 # --- which dialect ------------------------------------------------------------------------------------------------------

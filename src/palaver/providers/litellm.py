@@ -77,7 +77,7 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
         return _LiteLLMAnswer(request, self._name)
 
     async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
-        answer = await self._client().acompletion(**{**thaw(request.body), **self._options})
+        answer = await self._client().acompletion(**{**thaw(request.fields), **self._options})
         if not streamed(request):
             yield _plain(answer)
             return

@@ -310,7 +310,7 @@ class ListWriter:
         # what thinking is bound to is decided with the whole list, by `fit`
         unchecked = replace(self.profile, reasoning=replace(self.profile.reasoning, bound=False))
         request = compile(view, unchecked, Call(model=self.model or "any", cache=False), self._media)
-        return thaw(request.body)
+        return thaw(request.fields)
 
     def _media(self, digest: str) -> bytes:
         data = self._payloads.get(digest)

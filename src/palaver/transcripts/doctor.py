@@ -352,4 +352,4 @@ def _next_request(store: Store, view: View, name: str) -> Request | None:
 
 
 def _passes(request: Request) -> bool:
-    return not validate(request.body, request.profile, as_history=request.history)
+    return not validate(request.fields, request.profile, as_history=request.history)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -17,10 +18,10 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import BoundTo, Handle
-from palaver.messages import FrozenDict, canonical_json, freeze
-from palaver.messages.frozen import Replaced, frozen_dict, frozen_list
+from palaver.messages import canonical_json, freeze
+from palaver.messages.frozen import Replaced
 from palaver.plurals import counted
 from palaver.tokens.families import BYTES_PER_TOKEN
 from palaver.view import Exchange, View
@@ -38,7 +39,7 @@ from palaver.wire.binding import (
     shown,
     thoughts,
 )
-from palaver.wire.gather import gather
+from palaver.wire.gather import DEPTH, gather, levels
 from palaver.wire.head import Outline, declared, outline, provided, without_cached
 from palaver.wire.media import Load, with_media, without_media
 from palaver.wire.pairing import Names, answered, opened, paired
@@ -49,12 +50,14 @@ from palaver.wire.script import (
     CallPart,
     ChangeNotes,
     How,
+    MediaPart,
     ProviderPart,
     Report,
     ResultPart,
     Speech,
     Taken,
     TextPart,
+    ThinkingPart,
     from_harness,
     media_parts,
 )
@@ -128,7 +131,7 @@ def compile(  # noqa: A001 - the word for it
     return Request(
         profile=profile,
         model=call.model,
-        body=_frozen(head, profile.conversation, said, notes),
+        fields=_fields(head, profile.conversation, said, notes),
         report=Report(tuple(notes)),
         tool_names=MappingProxyType(names.ours),
         history=said.last == "assistant",
@@ -159,17 +162,21 @@ def _tools(names: Names, theirs: Provided, call: Call) -> frozenset[str]:
     return frozenset(names.ours) | {str(name) for name in said if name} | frozenset(keys) - {"name", "type"}
 
 
-def _frozen(head: Body, field: str, said: _Growing, notes: ChangeNotes) -> Mapping[str, Any]:
-    """Return the body as a read-only value. What did not enter through a message (a parameter, a name) is cleaned here."""
+def _fields(head: Body, field: str, said: _Growing, notes: ChangeNotes) -> Mapping[str, Any]:
+    """Return the fields of the body. What did not enter through a message (a parameter, a name) is cleaned here."""
     cleaned: list[Replaced] = []
     body = freeze(head, "body", cleaned)
     if cleaned or said.cleaned:
         notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
-    items = [item if type(item) is FrozenDict else freeze({"": item}, "body", cleaned)[""] for item in said.items]
-    return frozen_dict({**body, field: frozen_list(items)})
+    return {**body, field: said.items}
 
 
 # --- exchanges -----------------------------------------------------------------------------------------------------------
+
+_CALLS = frozenset({CallPart, ResultPart})
+_WITH_MEDIA = frozenset({MediaPart, ResultPart})
+_SERVED = frozenset({CallPart, ProviderPart})
+"""Parts of which some have to do with what the provider runs itself, or made of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +234,13 @@ class _Exchanges:
         self, exchange: Exchange, script: tuple[Speech, ...], notes: ChangeNotes, taken: Taken, *, opens: bool
     ) -> Compiled:
         profile = self.profile
-        media = any(True for _ in media_parts(script))
+        # most exchanges have few kinds of parts, and need few of these looks
+        kinds = {type(part) for speech in script for part in speech.parts}
+        served = not kinds.isdisjoint(_SERVED)
+        media = not kinds.isdisjoint(_WITH_MEDIA) and any(True for _ in media_parts(script))
         shown, noted = (without_media(script, profile), ChangeNotes()) if media else (script, notes)
-        thinks = max((at for at, speech in enumerate(shown, 1) if next(thoughts([speech]), None)), default=0)
+        thinking = enumerate(shown, 1) if ThinkingPart in kinds else ()
+        thinks = max((at for at, speech in thinking if next(thoughts([speech]), None)), default=0)
         written = [list(profile.api.written(speech, profile, noted)) for speech in shown]
         items, data, cleaned = _clean(chain.from_iterable(written))
         rest = data[sum(map(len, written[:thinks])) :]
@@ -242,12 +253,12 @@ class _Exchanges:
             met=frozenset(taken.met),
             ids=frozenset(taken.added),
             media=media,
-            calls=any(isinstance(part, CallPart | ResultPart) for speech in script for part in speech.parts),
+            calls=not kinds.isdisjoint(_CALLS),
             asks=bool(script) and script[0].role == "user",
             cleaned=cleaned,
             opens=opens,
-            links=links(script, profile),
-            restarts=restarts(script, profile.api.blocks.compaction),
+            links=links(script, profile) if served else (),
+            restarts=served and restarts(script, profile.api.blocks.compaction),
             carried=carried(exchange, profile),
             plain=self._plain(shown[:thinks]) + rest if profile.api.binding else (),
             own=own_digest(shown[:thinks]) if profile.api.binding else "",
@@ -268,10 +279,20 @@ class _Exchanges:
 
 def _clean(written: Iterable[Body]) -> tuple[tuple[Mapping[str, Any], ...], tuple[bytes, ...], bool]:
     """Return items as they are sent, their canonical bytes, and whether something had to be cleaned."""
+    items = tuple(written)
+    with suppress(InvalidMessage):
+        data = tuple(map(canonical_json, items))
+        if not any(map(_suspect, items, data)):
+            return items, data, False
     cleaned: list[Replaced] = []
     # as deep as in a body, so that nesting that is too deep there fails here, too
-    items = tuple(freeze({"": [*written]}, "body", cleaned)[""])
+    items = tuple(freeze({"": items}, "body", cleaned)[""])
     return items, tuple(map(canonical_json, items)), bool(cleaned)
+
+
+def _suspect(item: object, data: bytes) -> bool:
+    """Return whether an item may have a NUL, or be nested too deeply for a body."""
+    return b"\\u0000" in data or (data.count(b"[") + data.count(b"{") > DEPTH and levels(item, DEPTH) > DEPTH)
 
 
 # --- the conversation ----------------------------------------------------------------------------------------------------
@@ -328,10 +349,7 @@ class _Growing:
                 self.data.append(sent.data[index])
             else:
                 start -= index == 0
-                items[-1] = frozen_dict(
-                    {key: frozen_list(value) if isinstance(value, list) else value for key, value in joined.items()}
-                )
-                self.data[-1] = canonical_json(items[-1])
+                items[-1], self.data[-1] = joined, canonical_json(joined)
             if self.placed:
                 origins = [part.origin for part in sent.script[index].parts]
                 self.origins += [origins] if joined is None else []

@@ -7,8 +7,8 @@ instructions where the provider accepts them, and become marked words elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from palaver.log import Handle
 from palaver.messages import (
@@ -25,7 +25,7 @@ from palaver.messages import (
     thaw,
 )
 from palaver.messages.blocks import MALFORMED
-from palaver.messages.value import read_object
+from palaver.messages.value import in_order, read_object
 from palaver.view import Block, Exchange, Reason, Turn, View
 from palaver.wire.binding import COMPACTION
 from palaver.wire.reasoning import maker_of, signature
@@ -56,7 +56,7 @@ _TEXT_ONLY = frozenset({"system", "assistant"})
 """Roles that cannot say an image or a sound: no provider accepts one from them."""
 _MARKS_ROOM = 256
 """Characters kept free for the mark around a text and for the note that it was shortened."""
-_DEPTH = 64
+DEPTH = 64
 """The most levels of arguments inside a body, which has some levels itself."""
 
 
@@ -110,8 +110,7 @@ def _mark(exchange: Exchange, turn: Turn) -> str:
     return "summary" if turn.role in _SUMMARIES else "record" if exchange.derived else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Voice:
+class _Voice(NamedTuple):
     """Whose blocks are spelled out, and for whom.
 
     Attributes:
@@ -208,12 +207,15 @@ def _call(voice: _Voice, block: Block, content: ToolCallContent) -> Iterator[Par
 
 
 def _arguments(content: ToolCallContent, voice: _Voice, origin: Handle | None) -> tuple[Mapping[str, Any], str]:
-    """Return a call's arguments as an object and as JSON text. Both are valid, even if the model wrote invalid JSON.
+    """Return a call's arguments as an object and, where an API takes that, as JSON text. Both are valid, even if the model wrote invalid JSON.
 
     A server parses the arguments of the history: anything but a JSON object makes it refuse every later request (vllm-project/vllm#43995,
     sgl-project/sglang#28035). Such a text is sent under a key of its own.
     """
-    too_deep = voice.profile.calls.arguments == "object" and _depth(content.args, _DEPTH) > _DEPTH
+    as_object = voice.profile.calls.arguments == "object"
+    too_deep = as_object and levels(content.args, DEPTH) > DEPTH
+    if as_object and content.raw_args is None and not (too_deep or content.changes):
+        return in_order(content.args), ""  # no text is written or read
     raw = canonical_json({MALFORMED: content.arguments}).decode() if too_deep else content.json_arguments
     why = content.error or ("nested too deeply" if too_deep else "")
     if why:
@@ -229,10 +231,10 @@ def _arguments(content: ToolCallContent, voice: _Voice, origin: Handle | None) -
         return read_object(raw), raw
 
 
-def _depth(value: object, most: int) -> int:
+def levels(value: object, most: int) -> int:
     """Return how many levels a value has, looking no deeper than one level more than `most`."""
     inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return 1 + max((_depth(item, most - 1) for item in inside), default=0) if most >= 0 else 0
+    return 1 + max((levels(item, most - 1) for item in inside), default=0) if most >= 0 else 0
 
 
 def _result(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator[Part]:

@@ -221,6 +221,13 @@ class Number:
     most: float | None = None
     whole: bool = False
 
+    def fits(self, value: object) -> bool:
+        """Compare a number without its place."""
+        kind = type(value)
+        return (kind is int or (kind is float and not self.whole)) and (
+            (self.least is None or value >= self.least) and (self.most is None or value <= self.most)  # type: ignore[operator] # it is a number
+        )
+
     def check(self, place: Spot) -> Iterator[Violation]:
         """Compare type and range."""
         number = place.number
@@ -240,6 +247,15 @@ class Items:
     item: Shape
     least: int = 0
     most: int | None = None
+
+    def fits(self, value: object) -> bool:
+        """Compare a list without its place."""
+        return (
+            isinstance(value, list | tuple)
+            and self.least <= len(value)
+            and (self.most is None or len(value) <= self.most)
+            and all(fits(element, self.item) for element in value)
+        )
 
     def check(self, place: Spot) -> Iterator[Violation]:
         """Compare type, length and every element."""
@@ -273,6 +289,11 @@ class Kinds:
     default: str = ""
     rule: Breach = Breach.BLOCK_KIND
 
+    def fits(self, value: object) -> bool:
+        """Compare an object without its place."""
+        kind = value.get(self.key, self.default) if isinstance(value, dict) else None
+        return isinstance(kind, str) and kind in self.cases and _fields_fit(value, self.cases[kind], self.key)
+
     def check(self, place: Spot) -> Iterator[Violation]:
         """Find the kind, then check the object as one of that kind."""
         if not isinstance(place.value, Mapping):
@@ -293,6 +314,41 @@ class Kinds:
 
 def shaped(place: Spot, shape: Shape) -> Iterator[Violation]:
     """Check a value against a shape."""
+    if not fits(place.value, shape):
+        yield from walked(place, shape)
+
+
+def fits(value: object, shape: Shape) -> bool:
+    """Return whether a value surely has a shape. That needs no places, and nearly all have it."""
+    kind = type(shape)
+    if kind is type:
+        return shape is ANY or type(value) is shape
+    if kind is frozenset:
+        return isinstance(value, str) and value in shape
+    if kind is list:
+        return isinstance(value, list | tuple) and all(fits(element, shape[0]) for element in value)
+    if kind is dict:
+        return _fields_fit(value, shape)
+    if kind is tuple:
+        return any(value is None if each is None else fits(value, each) for each in shape)
+    return bool(shape.fits(value))
+
+
+def _fields_fit(value: object, shape: dict[str, Shape], named: str = "") -> bool:
+    if not isinstance(value, dict) or any(name not in value for name in shape if name[-1] not in "?*"):
+        return False
+    for name, member in value.items():
+        inner = shape.get(name) or shape.get(f"{name}?")
+        if inner is None:
+            if name != named and "*" not in shape:
+                return False
+        elif type(member) is not inner and not fits(member, inner):
+            return False
+    return True
+
+
+def walked(place: Spot, shape: Shape) -> Iterator[Violation]:
+    """Find where a value has not the shape."""
     if isinstance(shape, dict):
         yield from _fields(place, shape)
     elif isinstance(shape, list):

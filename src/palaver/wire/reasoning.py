@@ -76,6 +76,10 @@ def with_reasoning(
             yield replace(speech, parts=tuple(_stepped(speech, profile, notes)))
             continue
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
+        signs = speech.role == "assistant" and (form == "parts" or (form == "none" and profile.reasoning.signed_calls))
+        if not (thoughts or signs):
+            yield speech
+            continue
         items = [f"item {reasoning_item(part).get('id')}" for part in thoughts] if form == "items" else []
         why = _refused(speech, thoughts, profile, model, thinks=thinks)
         if not why and (len(set(items)) < len(items) or any([item in taken for item in items])):  # noqa: C419 - all are asked
@@ -85,7 +89,7 @@ def with_reasoning(
         for part in () if why or form != "blocks" else _unread(speech, thoughts, profile, model):
             notes.add(part.origin, "thinking", How.KEPT, f"{_UNREAD}: the provider passes over it")
         parts: tuple[Part, ...] = tuple(part for part in speech.parts if not (why and isinstance(part, ThinkingPart)))
-        if (form == "parts" or (form == "none" and profile.reasoning.signed_calls)) and speech.role == "assistant":
+        if signs:
             parts = tuple(_signed(parts, speech, profile, model, notes))
         taken.added.update(() if why else items)
         yield speech if parts == speech.parts else replace(speech, parts=parts)

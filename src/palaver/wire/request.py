@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import BoundTo, Handle
-from palaver.messages import Message, canonical_json, clean_text, thaw
+from palaver.messages import Message, canonical_json, clean_text, freeze, thaw
 from palaver.messages.frozen import EMPTY
 from palaver.plurals import counted
 from palaver.prompts import Format
@@ -121,7 +121,7 @@ class Compiled:
         exchange: The exchange.
         script: Its speeches before media are chosen.
         changes: What compiling it changed.
-        items: Its messages, items or contents, read-only and without media.
+        items: Its messages, items or contents without media, which nobody may change.
         data: The canonical bytes of each item.
         met: Ids that earlier exchanges already used.
         ids: Ids that it uses.
@@ -224,7 +224,7 @@ class Request(Mapping[str, Any]):
     Attributes:
         profile: The profile it was compiled for.
         model: The model it is for. (Gemini's body does not name it: it is part of the address.)
-        body: The body, a read-only JSON object.
+        fields: The fields of the body, which nobody may change. `body` has them read-only.
         report: The differences from the view.
         tool_names: The names of tools on the wire, and our names for them.
         history: Whether it ends on the assistant's words. It is then valid as a history, and becomes a request with words after it.
@@ -238,7 +238,7 @@ class Request(Mapping[str, Any]):
 
     profile: Profile
     model: str
-    body: Mapping[str, Any]
+    fields: Mapping[str, Any]
     report: Report
     tool_names: Mapping[str, str]
     history: bool = False
@@ -250,8 +250,14 @@ class Request(Mapping[str, Any]):
     anew: str = field(default="", repr=False, compare=False)
 
     @cached_property
+    def body(self) -> Mapping[str, Any]:
+        """The body, a read-only JSON object."""
+        body: Mapping[str, Any] = freeze(self.fields)  # made when it is asked for: only a reader needs the copy
+        return body
+
+    @cached_property
     def _arguments(self) -> dict[str, Any]:
-        body: dict[str, Any] = thaw(self.body)
+        body: dict[str, Any] = thaw(self.fields)
         of_sdk = self.profile.api.arguments
         named = body if of_sdk is None else of_sdk(body, self.model)
         return named | ({"extra_headers": dict(self.headers)} if self.headers else {})
@@ -266,7 +272,7 @@ class Request(Mapping[str, Any]):
         return len(self._arguments)
 
     def __repr__(self) -> str:
-        items = counted(len(self.body[self.profile.conversation]), "item")
+        items = counted(len(self.fields[self.profile.conversation]), "item")
         changes = f", {counted(len(self.report), 'change')}" if len(self.report) else ""
         return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
 
@@ -307,7 +313,7 @@ class Request(Mapping[str, Any]):
         """
         managed = answer.metadata.get("context_management")
         applied = managed.get("applied_edits") if isinstance(managed, Mapping) else None
-        asked = self.body.get("context_management", EMPTY).get("edits") or ()
+        asked = self.fields.get("context_management", EMPTY).get("edits") or ()
         for edit in applied if isinstance(applied, list) else ():
             kind = str(edit.get("type", ""))
             kept = {name for known in asked if known.get("type") == kind for name in known.get("exclude_tools") or ()}
@@ -329,7 +335,9 @@ class Request(Mapping[str, Any]):
         for change in listed if isinstance(listed, list) else ():
             place = _PLACE.match(str(change.get("path", "")))
             named = (
-                at for at, item in enumerate(self.body[self.profile.conversation]) if item.get("id") == change.get("id")
+                at
+                for at, item in enumerate(self.fields[self.profile.conversation])
+                if item.get("id") == change.get("id")
             )
             index = int(place[1]) if place else next(named, None) if change.get("id") else None
             if index is not None and change.get("type") != "thinking_mismatch_allowed":
@@ -339,7 +347,7 @@ class Request(Mapping[str, Any]):
     def headers(self) -> Mapping[str, str]:
         """The headers that it needs besides those of every request, such as Anthropic's betas. The mapping has them as `extra_headers`."""
         needed = self.profile.api.headers
-        return MappingProxyType({} if needed is None else needed(self.body, self.call))
+        return MappingProxyType({} if needed is None else needed(self.fields, self.call))
 
     def explicit_cache(self, ttl: str = "3600s") -> dict[str, Any]:
         """Return the arguments with which the SDK makes an explicit cache of the tools and instructions: `client.caches.create(**…)`.
@@ -353,7 +361,7 @@ class Request(Mapping[str, Any]):
             InvalidInput: The API makes no such caches, or the request has neither tools nor instructions.
         """
         cache = self.profile.cache
-        kept = {name: thaw(self.body[name]) for name in cache.moved if name in self.body} if cache.made else {}
+        kept = {name: thaw(self.fields[name]) for name in cache.moved if name in self.fields} if cache.made else {}
         if not kept:
             raise InvalidInput(
                 f"A request to {self.profile.name} has nothing that an explicit cache can have.",
@@ -365,13 +373,13 @@ class Request(Mapping[str, Any]):
     def data(self) -> bytes:
         """The body's canonical bytes."""
         if not self.written:
-            return canonical_json(self.body)
+            return canonical_json(self.fields)
         said = self.profile.conversation
         fields = (
             canonical_json(name)
             + b":"
             + (b"[" + b",".join(self.written) + b"]" if name == said else canonical_json(value))
-            for name, value in sorted(self.body.items())
+            for name, value in sorted(self.fields.items())
         )
         return b"{" + b",".join(fields) + b"}"
 
@@ -397,7 +405,7 @@ class Request(Mapping[str, Any]):
         excerpt = self._excerpt()
         violations = () if excerpt is None else validate(excerpt, self.profile, as_history=relaxed)
         if excerpt is None or violations:
-            violations = validate(self.body, self.profile, as_history=relaxed)
+            violations = validate(self.fields, self.profile, as_history=relaxed, data=self.data)
         if not violations:
             for piece in self.pieces:
                 piece.compiled.checked = True
@@ -417,7 +425,7 @@ class Request(Mapping[str, Any]):
         break a
         rule that the whole keeps, never the other way round: compiling counts ids, images and cache marks over the whole conversation.
         """
-        pieces, items = self.pieces, self.body[self.profile.conversation]
+        pieces, items = self.pieces, self.fields[self.profile.conversation]
         new = next((index for index, piece in enumerate(pieces) if not piece.compiled.checked), len(pieces))
         if (
             new == 0
@@ -434,7 +442,7 @@ class Request(Mapping[str, Any]):
             stop = pieces[asked + 1].stop
             shown += items[pieces[opening].start if opening else 0 : stop]
             shown += items[max(stop, pieces[first].start) :]
-        return None if 2 * len(shown) > len(items) else {**self.body, self.profile.conversation: shown}
+        return None if 2 * len(shown) > len(items) else {**self.fields, self.profile.conversation: shown}
 
     def _beginning(self, index: int) -> int:
         """Return the last piece up to an index that shares no item with the one before it."""
@@ -462,7 +470,7 @@ _CHOSEN = frozenset({Breach.PARAMETER_REFUSED, Breach.PARAMETER_CONFLICT})
 
 def units(request: Request) -> tuple[bytes, ...]:
     """Return the canonical bytes of each unit of a request, in the order in which the provider reads them."""
-    mark, body, profile = request.profile.cache.field, request.body, request.profile
+    mark, body, profile = request.profile.cache.field, request.fields, request.profile
     head = {field: body[field] for field in profile.api.owned - {profile.conversation, "model"} if field in body}
     return tuple(canonical_json(without(unit, mark)) for unit in (head, *_said(request)))
 
@@ -478,5 +486,5 @@ def broken_at(before: Request, after: Request) -> int | None:
 
 def _said(request: Request) -> Iterator[object]:
     inner = request.profile.pieces
-    for item in request.body[request.profile.conversation]:
+    for item in request.fields[request.profile.conversation]:
         yield from [item] if not inner else ({"role": item["role"], inner: part} for part in item[inner])

@@ -13,10 +13,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, TypeAlias
 
-from palaver.messages import FrozenDict
+from palaver.errors import InvalidMessage
+from palaver.messages import canonical_json
 from palaver.messages.media import pixel_size, sniff
 from palaver.wire.place import Breach, Spot, Violation, shaped, show
 from palaver.wire.schemas import narrowed, not_strict, sound
@@ -39,7 +41,9 @@ class Subject:
     as_history: bool
 
 
-def validate(request: Mapping[str, object], profile: Profile, *, as_history: bool = False) -> tuple[Violation, ...]:
+def validate(
+    request: Mapping[str, object], profile: Profile, *, as_history: bool = False, data: bytes | None = None
+) -> tuple[Violation, ...]:
     """Return everything in a request that its provider would refuse, in the order found.
 
     The conversation and the tools are checked whole. Of the body's other fields, only those that palaver writes or a rule concerns are checked. Tools that
@@ -49,9 +53,10 @@ def validate(request: Mapping[str, object], profile: Profile, *, as_history: boo
         request: The body as it is sent: JSON's types, or mappings and tuples instead of objects and lists.
         profile: What the provider accepts.
         as_history: Whether the body is the record of a conversation. It may then end on the assistant's words, even if the provider refuses such a request.
+        data: Its canonical bytes, where they are known.
     """
     subject = Subject(Spot(request), profile, as_history)
-    violations = [*_encoded(subject.body, profile.request_bytes), *shaped(subject.body, profile.api.shape)]
+    violations = [*_encoded(subject.body, profile.request_bytes, data), *shaped(subject.body, profile.api.shape)]
     for check in profile.api.checks:
         violations.extend(check(subject))
     return tuple(violations)
@@ -98,10 +103,10 @@ Path: TypeAlias = tuple[str | int, ...]
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, default=dict)
 
 
-def _encoded(request: Spot, limit: int) -> Iterator[Violation]:
+def _encoded(request: Spot, limit: int, data: bytes | None) -> Iterator[Violation]:
     """Check that the body can be written as JSON, has only readable strings and at most ``limit`` bytes of compact UTF-8 JSON."""
-    written = _written(request.value)
-    faults = list(_walked(request)) if written is None else []
+    written = data or _written(request.value)
+    faults = list(_walked(request)) if written is None or b"\\u0000" in written else []
     yield from faults
     if not faults:
         size = len(_COMPACT.encode(request.value).encode() if written is None else written)
@@ -110,14 +115,10 @@ def _encoded(request: Spot, limit: int) -> Iterator[Violation]:
 
 
 def _written(body: object) -> bytes | None:
-    """Return the JSON of a read-only body, whose keys are strings at every level; None where a string may have a fault."""
-    if type(body) is not FrozenDict:
-        return None
-    try:
-        data = _COMPACT.encode(body).encode()
-    except UnicodeEncodeError:
-        return None
-    return None if b"\\u0000" in data else data
+    """Return the compact JSON of a body; None where it may have a fault."""
+    with suppress(InvalidMessage):
+        return canonical_json(body)
+    return None
 
 
 def _walked(request: Spot) -> Iterator[Violation]:

@@ -89,7 +89,7 @@ class CallPart:
         id: Its id; after pairing, the one that is sent.
         name: The tool's name; after pairing, the one that is sent.
         args: The arguments, a JSON object.
-        raw: The arguments as JSON text, as the model wrote them where that is valid JSON.
+        raw: The arguments as JSON text, as the model wrote them where that is valid JSON; it may be empty where the API takes an object.
         artefact: What the provider wants back with the call.
         origin: The block, or None.
         carried: The provider's own fields, which go back with it, such as the code that made the call.

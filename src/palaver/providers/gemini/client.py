@@ -75,7 +75,7 @@ class GoogleProvider(ClientProvider[genai.Client]):
         models = self._client().aio.models
         whole = not streamed(request)  # read as it came: the client's types drop what they do not know
         config = types.GenerateContentConfig(
-            http_options=types.HttpOptions(extra_body=thaw(request.body)), should_return_http_response=whole
+            http_options=types.HttpOptions(extra_body=thaw(request.fields)), should_return_http_response=whole
         )
         if whole:
             answer = await models.generate_content(model=request.model, contents=PLACEHOLDER, config=config)

@@ -27,7 +27,7 @@ class GoogleInteractionsProvider(GoogleProvider):
         create = self._client().aio.interactions.create
         whole = not streamed(request)
         answer: Any = await create(
-            model=request.model, input=PLACEHOLDER, extra_body=thaw(request.body), stream=not whole
+            model=request.model, input=PLACEHOLDER, extra_body=thaw(request.fields), stream=not whole
         )
         if whole:
             yield sdk_json(answer)

@@ -7,15 +7,15 @@ palaver writes none. A tool message may have a name, as the provider's older exa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
-from typing import Final
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
 
 from palaver.wire import rules
 from palaver.wire.place import OPEN, Breach, Items, Kinds, Number, Shape, Spot, Violation, one
 from palaver.wire.rules import Attachment, Round, Subject
-from palaver.wire.table import API
+from palaver.wire.table import API, Profile
 
 # A cache breakpoint, on any part of content (guides/prompt-caching).
 MARKED: Final[dict[str, Shape]] = {"prompt_cache_breakpoint?": {"mode": one("explicit"), "ttl?": one("30m", "12h")}}
@@ -109,11 +109,17 @@ REQUEST: Final[dict[str, Shape]] = {
 # --- places ------------------------------------------------------------------------------------------------
 
 
-def _parts(body: Spot, kind: str) -> Iterator[Spot]:
-    for message in body["messages"]:
-        for part in message["content"]:
-            if part["type"].text == kind:
-                yield part[kind]
+class _ExaminedChat(NamedTuple):
+    """A request under examination, its messages and their parts read once for all checks."""
+
+    body: Spot
+    profile: Profile
+    messages: tuple[Spot, ...]
+    parts: tuple[Spot, ...]
+
+    def everywhere(self, kind: str) -> Iterator[Spot]:
+        """Return what the parts of a kind say, in all messages."""
+        return (part[kind] for part in self.parts if part["type"].text == kind)
 
 
 def _kind(one: Spot) -> str:
@@ -128,9 +134,9 @@ def _tools(body: Spot) -> list[Spot]:
 # --- turns and calls ---------------------------------------------------------------------------------------------------
 
 
-def _speech(subject: Subject) -> Iterator[Violation]:
+def _speech(subject: _ExaminedChat) -> Iterator[Violation]:
     """Check order, names and texts, and that an assistant says or does something."""
-    messages, limits = list(subject.body["messages"]), subject.profile.turns
+    messages, limits = subject.messages, subject.profile.turns
     yield from rules.ordered([each for each in messages if each["role"].text in ("user", "assistant")], limits)
     for before, message in pairwise(messages):
         others = before["role"].text == "tool" and message["role"].text not in ("tool", "assistant")
@@ -138,7 +144,7 @@ def _speech(subject: Subject) -> Iterator[Violation]:
             yield message["role"].breaks(Breach.ROLE_ALTERNATION, "the assistant speaks after results")
     yield from rules.named((each["name"] for each in messages), limits)
     yield from rules.worded((each["content"] for each in messages), limits)
-    yield from rules.worded(_parts(subject.body, "text"), limits)
+    yield from rules.worded(subject.everywhere("text"), limits)
     for message in messages:
         said = any(message[name] for name in ("content", "tool_calls", "refusal", "audio"))
         if message["role"].text == "assistant" and not said:
@@ -146,7 +152,7 @@ def _speech(subject: Subject) -> Iterator[Violation]:
             yield message["content"].breaks(Breach.MESSAGE_EMPTY, "an assistant message needs content or tool calls")
 
 
-def _rounds(body: Spot) -> Iterator[Round]:
+def _rounds(messages: Iterable[Spot]) -> Iterator[Round]:
     """Return each assistant's calls with the tool messages that follow without a break.
 
     «An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'»:
@@ -155,7 +161,7 @@ def _rounds(body: Spot) -> Iterator[Round]:
     """
     made: tuple[Spot, ...] = ()
     results: tuple[Spot, ...] = ()
-    for message in body["messages"]:
+    for message in messages:
         if message["role"].text == "tool":
             results = (*results, message["tool_call_id"])
             continue
@@ -164,11 +170,11 @@ def _rounds(body: Spot) -> Iterator[Round]:
     yield Round(made, results)
 
 
-def _pairing(subject: Subject) -> Iterator[Violation]:
-    rounds = list(_rounds(subject.body))
+def _pairing(subject: _ExaminedChat) -> Iterator[Violation]:
+    rounds = list(_rounds(subject.messages))
     yield from rules.identified(rounds, subject.profile.calls)
     yield from rules.paired(rounds)
-    calls = [call for message in subject.body["messages"] for call in message["tool_calls"]]
+    calls = [call for message in subject.messages for call in message["tool_calls"]]
     yield from rules.json_arguments(call["function"]["arguments"] for call in calls)
     yield from rules.called((call[_kind(call)]["name"] for call in calls), subject.profile.tools)
 
@@ -176,21 +182,21 @@ def _pairing(subject: Subject) -> Iterator[Violation]:
 # --- media, tools, parameters ------------------------------------------------------------------------------------------
 
 
-def _attachments(subject: Subject) -> Iterator[Violation | Attachment]:
+def _attachments(subject: _ExaminedChat) -> Iterator[Violation | Attachment]:
     limits = subject.profile.media
-    for image in _parts(subject.body, "image_url"):
+    for image in subject.everywhere("image_url"):
         yield from rules.linked("image", image["url"], limits, data_urls=True)
-    for sound in _parts(subject.body, "input_audio"):
+    for sound in subject.everywhere("input_audio"):
         yield rules.inline("audio", sound["data"], f"audio/{sound['format'].text}")
-    for file in _parts(subject.body, "file"):
+    for file in subject.everywhere("file"):
         yield from rules.linked("document", file["file_data"], limits, data_urls=True)
 
 
-def _payloads(subject: Subject) -> Iterator[Violation]:
+def _payloads(subject: _ExaminedChat) -> Iterator[Violation]:
     yield from rules.attached(_attachments(subject), subject.profile.media)
 
 
-def _toolset(subject: Subject) -> Iterator[Violation]:
+def _toolset(subject: _ExaminedChat) -> Iterator[Violation]:
     """Check definitions and the choice between tools."""
     body, profile = subject.body, subject.profile
     names = [tool["name"] for tool in _tools(body)]
@@ -206,7 +212,7 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
             yield body[name].breaks(Breach.TOOL_CHOICE, f"{name} is taken only with tools")
 
 
-def _parameters(subject: Subject) -> Iterator[Violation]:
+def _parameters(subject: _ExaminedChat) -> Iterator[Violation]:
     """Check parameters that need or exclude each other."""
     body = subject.body
     # «Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported»: langchain-ai/langgraph#5943
@@ -215,7 +221,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
         yield body["stream_options"].breaks(Breach.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     if body["top_logprobs"] and body["logprobs"].value is not True:  # «logprobs must be set to true if … used»
         yield body["top_logprobs"].breaks(Breach.PARAMETER_CONFLICT, "top_logprobs is taken only with logprobs")
-    texts = [*(message["content"] for message in body["messages"]), *_parts(body, "text")]
+    texts = chain((message["content"] for message in subject.messages), subject.everywhere("text"))
     yield from json_asked(body["response_format"], texts)
     wanted = body["response_format"]["json_schema"]
     yield from rules.held(wanted["schema"], "openai", wanted["name"], strict=wanted["strict"].value is True)
@@ -224,7 +230,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from rules.unsampled(body, fields, subject.profile, body["reasoning_effort"].value)
 
 
-def _functions(subject: Subject) -> Iterator[Violation]:
+def _functions(subject: _ExaminedChat) -> Iterator[Violation]:
     """Check that the model takes functions here.
 
     «Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. To use function tools, use /v1/responses or
@@ -237,7 +243,7 @@ def _functions(subject: Subject) -> Iterator[Violation]:
         yield body["tools"].breaks(Breach.PARAMETER_REFUSED, why)
 
 
-def json_asked(wanted: Spot, texts: list[Spot]) -> Iterator[Violation]:
+def json_asked(wanted: Spot, texts: Iterable[Spot]) -> Iterator[Violation]:
     """Check that a request for any JSON says so in its texts.
 
     «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»:
@@ -267,4 +273,15 @@ def for_server(api: API, field: str, *, signed: bool = False) -> API:
     return replace(api, shape=shape)
 
 
-CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _functions, _parameters)
+_CHECKS: Final = (_speech, _pairing, _payloads, _toolset, _functions, _parameters)
+
+
+def _checked(subject: Subject) -> Iterator[Violation]:
+    """Check a request against every rule."""
+    messages = tuple(subject.body["messages"])
+    parts = tuple(part for message in messages for part in message["content"])
+    read = _ExaminedChat(subject.body, subject.profile, messages, parts)
+    return chain.from_iterable(check(read) for check in _CHECKS)
+
+
+CHECKS: Final = (_checked,)

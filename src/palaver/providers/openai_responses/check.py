@@ -95,9 +95,17 @@ class _Input:
 
     _items = Kinds(_ITEMS, others=True)  # a kind that nobody knows yet is one that the model's provider made
 
-    def check(self, place: Spot) -> Iterator[Violation]:
+    def _kinds(self, place: Spot) -> Kinds:
         """Choose by the type."""
-        return (_MESSAGE if _kind(place) == "message" else self._items).check(place)
+        return _MESSAGE if _kind(place) == "message" else self._items
+
+    def fits(self, value: object) -> bool:
+        """Compare an item without its place."""
+        return self._kinds(Spot(value)).fits(value)
+
+    def check(self, place: Spot) -> Iterator[Violation]:
+        """Compare an item."""
+        return self._kinds(place).check(place)
 
 
 REQUEST: Final[Shape] = {
