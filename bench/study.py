@@ -1,18 +1,21 @@
-"""The tables of docs/study.md, from the results of a run of the lab.
+"""The tables of docs/study.md, from the results of a run of the lab, and the pictures there, from its tables.
 
     python -m bench.study RESULTS
+    python -m bench.study --pictures
 
-They list the recorded sessions, and each policy over all of them beside its difference from `palaver`, session by session, with the interval that holds 95 of 100 resamplings.
+The tables list the recorded sessions, and each policy over all of them beside its difference from `palaver`, session by session, with the interval that holds 95 of 100 resamplings.
 Results of a run that was cut off count as far as they go.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from palaver.lab import PolicyRow, Results, Score, SessionRow
+from palaver.lab import DEFAULT, PolicyRow, Results, Score, SessionRow
+from palaver.lab.report import PolicyMark, picture, standalone
 from palaver.lab.scores import table
 
 _TITLES = (
@@ -36,8 +39,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench.study", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("results", type=Path, help="the folder of a run: palaver lab --out FOLDER")
-    results = Results(parser.parse_args().results)
+    parser.add_argument("results", type=Path, nargs="?", help="the folder of a run: palaver lab --out FOLDER")
+    parser.add_argument(
+        "--pictures", action="store_true", help="write the pictures of docs/study.md again, from the tables there"
+    )
+    asked = parser.parse_args()
+    if asked.pictures:
+        for name, svg in pictures(PAGE.read_text(encoding="utf-8")).items():
+            (PAGE.parent / name).write_text(svg, encoding="utf-8")
+        return
+    if asked.results is None:
+        parser.error("name the folder of a run")
+    results = Results(asked.results)
     run = results.run
     if run is None:
         raise SystemExit(f"{results.folder} holds no results.")
@@ -82,6 +95,42 @@ def _difference(score: Score | None) -> str:
     if score.low is None or score.high is None:  # of one session
         return f"{score.value:+.3f}"
     return f"{score.value:+.3f} ({score.low:+.3f}..{score.high:+.3f})"
+
+
+# --- pictures -----------------------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[1] / "docs" / "study.md"
+
+
+def pictures(page: str) -> dict[str, str]:
+    """Return the pictures of the page by file: of each section that shows one, the table below it."""
+    sections = re.findall(r"^## (.+)\n\n!\[.*\]\((assets/.+\.svg)\)\n\n((?:\|.*\n)+)", page, re.MULTILINE)
+    return {
+        name: standalone(picture(dict(enumerate(_marks(table_))), title=title, unit="dollars"))
+        for title, name, table_ in sections
+    }
+
+
+def _marks(text: str) -> Iterator[PolicyMark]:
+    lines = [line.strip("|").split("|") for line in text.splitlines()]
+    rows = [
+        dict(zip(("policy", "bill", "less palaver's", "evidence", "evidence less palaver's"), cells, strict=False))
+        for cells in lines[2:]
+    ]
+    default = next(row for row in rows if row["policy"].split()[0] == DEFAULT)
+    for row in rows:
+        name, _, marks = row["policy"].partition(" ")
+        bill = _read(row["bill"], row["less palaver's"], float(default["bill"]))
+        evidence = _read(row["evidence"], row["evidence less palaver's"], float(default["evidence"]))
+        yield PolicyMark(name, bill, evidence, "#" in marks)
+
+
+def _read(value: str, difference: str, default: float) -> Score:
+    """Return a figure of a table, with the interval of the difference from the default policy around that one's figure."""
+    ends = re.search(r"\((.+)\.\.(.+)\)", difference)
+    if ends is None:
+        return Score(value=float(value))
+    return Score(value=float(value), low=default + float(ends[1]), high=default + float(ends[2]))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from palaver.lab import (
     LabRun,
     PolicyRow,
     Problem,
+    Results,
     Score,
     Settings,
     ShownCall,
@@ -36,6 +37,7 @@ from palaver.lab import (
     shown,
 )
 from palaver.lab import LabProgress as Far
+from palaver.lab.report import report
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.transcripts import write_file
@@ -77,7 +79,12 @@ def run(
         str | None, Option("--show", metavar="SESSION:CALL", help="Show the view of one call instead.")
     ] = None,
     html: Annotated[
-        Path | None, Option("--html", metavar="FILE", help="With --show: write it as a page, without keys and tokens.")
+        Path | None,
+        Option(
+            "--html",
+            metavar="FILE",
+            help="Write the comparison as a page; with --show that call, without keys and tokens.",
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> int:
@@ -99,22 +106,32 @@ def run(
         resamples=resamples,
         weight=weight,
     )
-    if show is not None or html is not None:
-        return _show(settings, show or "", html, json=json)
+    if show is not None:
+        return _show(settings, show, html, json=json)
     with _folder(out) as folder, progress(hidden=json) as show_far:
         results = run_lab(settings, folder, resume=resume, progress=lambda now: show_far(_far(now), now.done, now.all))
-    useful = any(row.sessions or row.failed or row.status == "invalid" for row in results.rows)
+        useful = any(row.sessions or row.failed or row.status == "invalid" for row in results.rows)
+        if html is not None and useful:
+            _write(html, report(results, Results(folder), settings))
     if json:
         print_json(results.to_dict())
-    elif useful:
-        _report(results)
-    if not json:
-        _problems(results)
-        if out is not None:
-            say(f"Results: {out}")
+    else:
+        _tell_all(results, out, useful=useful)
     if not useful:
         raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
     return Exit.FOUND if any(problem.kind in _FAULTS for problem in results.problems) else Exit.OK
+
+
+def _tell_all(results: Table, out: Path | None, *, useful: bool) -> None:
+    if useful:
+        _report(results)
+    _problems(results)
+    if out is not None:
+        say(f"Results: {out}")
+
+
+def _write(html: Path, pieces: Iterator[bytes]) -> None:
+    complain(f"Wrote {html}, {counted(write_file(html, pieces), 'byte')}.")
 
 
 def _named(names: Sequence[str]) -> Iterator[str]:
@@ -290,7 +307,7 @@ def _show(settings: Settings, place: str, html: Path | None, *, json: bool) -> i
     redactor = None if html is None else PatternRedactor()
     with shown(settings, session, int(number), redactor=redactor) as call:
         if html is not None:
-            complain(f"Wrote {html}, {counted(write_file(html, _page(settings, call)), 'byte')}.")
+            _write(html, _page(settings, call))
         elif json:
             print_json(call.row.to_dict())
         else:

@@ -177,10 +177,15 @@ _LENGTHS: Mapping[str, float] = MappingProxyType(
 """The groups of sessions by length: the tokens of the largest whole view, with the upper bound of each."""
 
 
+def length_of(session: SessionRow) -> str:
+    """Return the group of a session by length."""
+    return next(name for name, bound in _LENGTHS.items() if session.tokens < bound)
+
+
 def _groups(scale: _Scale, sessions: Sequence[SessionRow], by_policy: _ByPolicy) -> Iterator[GroupRow]:
     """Yield the policies over the sessions of each tool, and of each length."""
     tools = {each.session: each.format for each in sessions}
-    lengths = {each.session: next(name for name, bound in _LENGTHS.items() if each.tokens < bound) for each in sessions}
+    lengths = {each.session: length_of(each) for each in sessions}
     for by, names, of in (("tool", sorted(set(tools.values())), tools), ("length", list(_LENGTHS), lengths)):
         for name in names:
             some = {key: [row for row in rows if of[row.session] == name] for key, rows in by_policy.items()}
