@@ -19,6 +19,7 @@ import procrastinate
 import psycopg
 
 from palaver import Agent, Session, tool
+from palaver.errors import StoreError
 from palaver.integrations.fleet import Fleet
 from palaver.messages import Message
 from palaver.providers.scripted import ScriptedProvider
@@ -185,6 +186,10 @@ CHAOS: dict[str, Any] = {"stale": 2.0, "backoff": (0.2,) * 100}
 def run_chaotic_worker(url: str, folder: str) -> None:
     """Work in this process until it is killed."""
     logging.disable()  # its database goes away, and it with its jobs
-    yard = Yard(url, charges_everything, **CHAOS)
-    yard.tools = [charging_slowly(Path(folder))]
-    asyncio.run(yard.fleet.work(concurrency=4))
+    while True:
+        try:
+            yard = Yard(url, charges_everything, **CHAOS)
+            yard.tools = [charging_slowly(Path(folder))]
+            asyncio.run(yard.fleet.work(concurrency=4))
+        except StoreError:  # its database is not there yet: what starts workers starts it again
+            time.sleep(TICK)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -53,6 +54,11 @@ def yard(postgres_server: postgres.Server) -> Iterator[NewYard]:
             return made
 
         yield make
+
+
+def reap(till: Yard) -> int:
+    """End the jobs of dead workers now."""
+    return till.fleet._jobs.reap(till.fleet.stale, len(till.fleet.backoff))
 
 
 def echo(request: Request) -> object:
@@ -118,7 +124,7 @@ def test_job_is_not_fetched_before_what_woke_it_is_written(yard: NewYard) -> Non
         return job
 
     with till.store.transaction():
-        till.fleet._wake(session)
+        till.fleet._jobs.wake(session)
         assert fetched() is None
     assert fetched() is not None
 
@@ -260,6 +266,38 @@ def test_failure_that_may_pass_is_tried_again(yard: NewYard) -> None:
     assert till.jobs() == [("sessions", "failed")] * 2
 
 
+def test_slots_bound_what_runs_at_once(yard: NewYard) -> None:
+    """Of the sessions of a tenant, or of all that ask a provider, no more than its slots run at once, on all workers together; all are answered."""
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    async def answer(request: Request) -> object:
+        tenant = request.body["messages"][-1]["content"]
+        for name in (tenant, "all"):
+            running[name] += 1
+            most[name] = max(most[name], running[name])
+        await asyncio.sleep(0.1)
+        for name in (tenant, "all"):
+            running[name] -= 1
+        return "Done"
+
+    till = yard(answer, slots={"tenant": 2, "tenant:small": 1, "provider:scripted": 3})
+
+    async def work() -> None:
+        for number in range(9):
+            tenant = ("small", "large", "others")[number % 3]
+            session = await till.fleet.say(f"till {number}", tenant)
+            till.ask("UPDATE sessions SET tenant = %s WHERE session_id = %s", tenant, session)
+        async with till.worker(concurrency=9):
+            await till.settled()
+
+    asyncio.run(work())
+    assert [till.texts(f"till {number}")[-1] for number in range(9)] == ["Done"] * 9
+    assert all(most[name] <= room for name, room in {"small": 1, "large": 2, "others": 2, "all": 3}.items()), most
+    with pytest.raises(InvalidInput, match="slots has 'weather': 1"):
+        Fleet(queue_app(till.url), till.store, till.agent, slots={"weather": 1})
+
+
 @pytest.mark.parametrize("pruned", [False, True])
 def test_stalled_job_ends_and_its_successor_works(yard: NewYard, *, pruned: bool) -> None:
     """A job whose worker stopped reporting, or was removed from the table of workers, ends; one successor waits, though there was one before."""
@@ -270,13 +308,13 @@ def test_stalled_job_ends_and_its_successor_works(yard: NewYard, *, pruned: bool
     for _ in range(2):
         till.ask("SELECT procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
     asyncio.run(till.fleet.say("till 1", "three"))
-    assert till.fleet._reap() == 0
+    assert reap(till) == 0
     till.ask("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 minute'")
     if pruned:
         till.ask("SELECT procrastinate_prune_stalled_workers_v1(30)")
-    assert till.fleet._reap() == 2
+    assert reap(till) == 2
     assert sorted(till.jobs()) == sorted([("sessions", "aborted")] * 2 + [("sessions", "todo")] * 2)
-    assert till.fleet._reap() == 0
+    assert reap(till) == 0
 
     async def work() -> None:
         async with till.worker():
@@ -295,7 +333,7 @@ def test_job_that_kills_its_workers_has_failed(yard: NewYard) -> None:
         ((worker,),) = till.ask("SELECT worker_id FROM procrastinate_register_worker_v1()")
         till.ask("SELECT procrastinate_fetch_job_v2(ARRAY['sessions'], %s)", worker)
         till.ask("DELETE FROM procrastinate_workers")
-        assert till.fleet._reap() == 1
+        assert reap(till) == 1
     assert [status for _, status in till.jobs()] == ["aborted", "aborted", "failed"]
 
 

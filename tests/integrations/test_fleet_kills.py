@@ -34,6 +34,9 @@ from tests.integrations.fleets import (
 _PAUSE = 0.4
 """The most seconds between two disturbances."""
 
+_SENDERS = 4
+"""How many say something at once."""
+
 _ANY = random.SystemRandom()
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.integrations.fleets"])
@@ -82,11 +85,11 @@ class Chaos:
         worker.start()
         self.workers.append(worker)
 
-    async def say(self) -> None:
-        """Say everything. What was not acknowledged is said again in other words, for it may have been written."""
-        for number in range(self.size.messages):
+    async def say(self, part: int) -> None:
+        """Say a part of everything. What was not acknowledged is said again in other words, for it may have been written."""
+        for number in range(part, self.size.messages, _SENDERS):
             name, tries = f"till {number % self.size.sessions}", 0
-            await asyncio.sleep(_ANY.random() * 2 * self.size.pace)
+            await asyncio.sleep(_ANY.random() * 2 * self.size.pace * _SENDERS)
             while True:
                 text = f"{number}.{tries}"
                 try:
@@ -164,7 +167,7 @@ def test_nothing_is_lost_or_done_twice(size: Size, server: Server, tmp_path: Pat
     async def work() -> None:
         for _ in range(2):
             await asyncio.to_thread(chaos.start)
-        await asyncio.gather(chaos.say(), chaos.disturb())
+        await asyncio.gather(chaos.disturb(), *map(chaos.say, range(_SENDERS)))
         await chaos.rests()
 
     try:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, TypedDict, TypeVar
 
-from palaver.agent import Agent, Decision, decide
+from palaver.agent import Agent, Decision, ProviderInvoker, decide
 from palaver.agent.approvals import annotate
 from palaver.agent.attention import CANCELLED, Attention, attention
 from palaver.errors import (
@@ -31,7 +30,7 @@ from palaver.errors import (
     MissingExtra,
     NotFound,
     PalaverError,
-    StoreError,
+    StoreBusy,
 )
 from palaver.ids import SessionId, now
 from palaver.integrations.keyed import in_thread
@@ -44,8 +43,9 @@ try:
     import procrastinate
     from procrastinate.exceptions import AppNotOpen, ConnectorException, TaskAlreadyRegistered
     from procrastinate.job_context import AbortReason, JobContext
-    from procrastinate.sql import queries
+    from procrastinate.jobs import Job
 
+    from palaver.integrations.fleet_queue import PLACE, SessionQueue
     from palaver.store.postgres import PostgresStore
 except ModuleNotFoundError as error:
     if error.name and error.name.startswith("palaver"):
@@ -65,84 +65,14 @@ _POLL_SECONDS = 1.0
 _AGAIN_SECONDS = 1.0
 """How long a worker waits before it begins again after the database went away."""
 
+_SLOT_SECONDS = 1.0
+"""How long a session waits before it looks again whether its slots have room."""
+
 _SWEEP_SECONDS = 600.0
 _SWEPT_SECONDS = 3600.0
 """How often a worker looks for sessions that were forgotten, and how far back."""
 
 _PAGE = 256
-
-# --- what is asked of the queue -----------------------------------------------------------------------------------------------
-
-# The row that waits is locked until the end of the transaction, and a worker skips it until then: so it reads the log with what the transaction
-# wrote. The trigger announces new rows only. `attempts` counts what failed before, and a new reason to run begins to count anew.
-_MERGED = """
-ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE SET
-  attempts = least(procrastinate_jobs.attempts, excluded.attempts), scheduled_at = least(procrastinate_jobs.scheduled_at, excluded.scheduled_at)
-RETURNING id, queue_name"""
-_INSERT = "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, attempts, scheduled_at)"
-_ANNOUNCE = (
-    "pg_notify('procrastinate_queue_v1#' || queue_name, json_build_object('type', 'job_inserted', 'job_id', id)::text)"
-)
-
-_PUT = f"""
-WITH put AS ({_INSERT}
-  VALUES (%(queue)s, %(task)s, %(lock)s, %(queueing_lock)s, jsonb_build_object('session', %(session)s::text), %(attempts)s,
-    coalesce(%(at)s::timestamptz, now() + %(after)s::double precision * interval '1 second'))
-  {_MERGED})
-SELECT {_ANNOUNCE} FROM put"""  # noqa: S608 - of our own words
-
-# A worker that was removed from its table leaves jobs without a worker, and one that stopped reporting jobs with it. The stalled job ends, for its
-# successor may wait already; a job that killed as many workers as there are attempts has failed.
-_REAP = f"""
-WITH stalled AS (
-  SELECT job.id FROM procrastinate_jobs AS job LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
-  WHERE job.status = 'doing' AND job.task_name = ANY(%(tasks)s)
-    AND (worker.id IS NULL OR worker.last_heartbeat < now() - %(stale)s * interval '1 second')
-  FOR UPDATE OF job SKIP LOCKED
-), ended AS (
-  UPDATE procrastinate_jobs AS job SET abort_requested = false, attempts = attempts + 1, status = (
-    CASE WHEN abort_requested THEN 'cancelled' WHEN attempts < %(most)s THEN 'aborted' ELSE 'failed' END
-  )::procrastinate_job_status
-  FROM stalled WHERE job.id = stalled.id
-  RETURNING job.status, job.args->>'session' AS session, job.attempts
-), put AS ({_INSERT}
-  SELECT %(queue)s, %(task)s, session, session, jsonb_build_object('session', session), min(attempts), NULL
-  FROM ended WHERE status = 'aborted' GROUP BY session
-  {_MERGED}), announced AS (SELECT {_ANNOUNCE} FROM put)
-SELECT (SELECT count(*) FROM ended), (SELECT count(*) FROM announced)"""  # noqa: S608 - of our own words
-
-_ABORT = """
-UPDATE procrastinate_jobs SET abort_requested = true
-WHERE lock = %(session)s AND status = 'doing' AND NOT abort_requested RETURNING id"""
-
-_QUEUED = """
-SELECT lock FROM procrastinate_jobs WHERE lock = ANY(%(sessions)s) AND status = 'doing'
-UNION SELECT queueing_lock FROM procrastinate_jobs WHERE queueing_lock = ANY(%(sessions)s) AND status = 'todo'"""
-
-# The newest job of each session that has not ended well; a worker of none is gone.
-_LISTED = """
-SELECT DISTINCT ON (session) session, CASE
-    WHEN status = 'doing' AND (worker.id IS NULL OR worker.last_heartbeat < now() - %(stale)s * interval '1 second') THEN 'stalled'
-    WHEN status = 'doing' THEN 'running' WHEN status = 'failed' THEN 'failed'
-    WHEN scheduled_at > now() THEN 'later' ELSE 'waiting' END,
-  attempts, coalesce(extract(epoch FROM coalesce(scheduled_at, (
-    SELECT max(at) FROM procrastinate_events WHERE job_id = job.id)))::double precision, 0)
-FROM (SELECT *, args->>'session' AS session FROM procrastinate_jobs
-  WHERE task_name = ANY(%(tasks)s) AND status IN ('todo', 'doing', 'failed')) AS job
-LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
-ORDER BY session, status = 'doing' DESC, scheduled_at IS NULL DESC, job.id DESC"""
-
-_HERE = """
-SELECT current_database() AS base, extract(epoch FROM pg_postmaster_start_time())::text AS server,
-  to_regclass('procrastinate_jobs')::oid::bigint AS jobs"""
-
-_LACKING = """
-SELECT name FROM unnest(%(names)s::text[]) AS name
-WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = to_regnamespace(%(path)s))
-  AND NOT EXISTS (SELECT FROM pg_type WHERE typname = name AND typnamespace = to_regnamespace(%(path)s))"""
-
-_NEEDED = sorted(set(re.findall(r"procrastinate_\w+_v\d+\b", "\n".join(queries.values()))))
-"""The functions and types that the installed procrastinate calls."""
 
 
 class QueuedRow(TypedDict):
@@ -177,6 +107,7 @@ class Fleet:
         store: The store.
         queue: The queue of the jobs.
         schema: The schema of procrastinate's tables.
+        slots: How many sessions run at once, by what they share.
         backoff: How many seconds to wait before each further attempt after a failure that may pass.
         stale: After how many seconds without a report a worker is taken for dead.
     """
@@ -189,6 +120,7 @@ class Fleet:
         *,
         queue: str = "sessions",
         schema: str = "public",
+        slots: Mapping[str, int] | None = None,
         backoff: Sequence[float] = (1, 5, 30, 300),
         stale: float = 30,
     ) -> None:
@@ -200,6 +132,8 @@ class Fleet:
             agent_for: Returns an agent over this store for the session of a name.
             queue: The queue of the jobs.
             schema: The schema of procrastinate's tables.
+            slots: How many sessions run at once, on all machines together: `tenant` of each tenant, `tenant:NAME` of one, `provider` with each
+                provider, `provider:NAME` with one.
             backoff: How many seconds to wait before each further attempt after a failure that may pass: of the provider, of the store.
             stale: After how many seconds without a report a worker is taken for dead.
 
@@ -212,19 +146,22 @@ class Fleet:
             raise InvalidInput(f"A fleet has its store in PostgreSQL, and this is {kept!r}.", hint=hint)
         if not stale > 0 or not all(wait > 0 for wait in backoff):
             raise InvalidInput(f"stale is {stale!r}, backoff {backoff!r}.", hint="Pass seconds larger than 0.")
+        for slot, most in (slots or {}).items():
+            if slot.partition(":")[0] not in {"tenant", "provider"} or most < 1:
+                hint = "Pass tenant, tenant:NAME, provider or provider:NAME, and how many sessions run at once."
+                raise InvalidInput(f"slots has {slot!r}: {most!r}.", hint=hint)
         self.app = app
         self.store = store
         self.queue = queue
         self.schema = schema
+        self.slots = dict(slots or {})
         self.backoff = tuple(backoff)
         self.stale = stale
         self._agent_for = agent_for
-        self._path = '"{}"'.format(schema.replace('"', '""'))
-        self._checked = False
-        self._rest_task, self._later_task = f"palaver.{queue}", f"palaver.{queue}.later"
+        self._jobs = SessionQueue(store, queue, schema)
         try:
-            app.task(name=self._rest_task, queue=queue, pass_context=True)(self._rest)
-            app.task(name=self._later_task, queue=queue, pass_context=True)(self._later)
+            app.task(name=self._jobs.rest_task, queue=queue, pass_context=True)(self._rest)
+            app.task(name=self._jobs.later_task, queue=queue, pass_context=True)(self._later)
         except TaskAlreadyRegistered as error:
             raise InvalidInput(
                 f"The app has a fleet of the queue {queue!r}.", hint="Name another queue, or use that fleet."
@@ -247,7 +184,8 @@ class Fleet:
             dialog = self._agent(session, create=True).current_dialog
             (message,) = dialog.opened.stamped(UserMessage(content=text))
             annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
-            return self._wake(dialog.session_id)
+            self._jobs.wake(dialog.session_id)
+            return dialog.session_id
 
         return await self._written(write)
 
@@ -262,7 +200,7 @@ class Fleet:
         def write() -> None:
             dialog = self._agent(session).current_dialog
             decide(dialog, call_id, decision)
-            self._wake(dialog.session_id)
+            self._jobs.wake(dialog.session_id)
 
         await self._written(write)
 
@@ -280,7 +218,7 @@ class Fleet:
         """
         if when.tzinfo is None:
             raise InvalidInput(f"{when!r} has no time zone.", hint="Pass datetime.now(UTC) + timedelta(...).")
-        await self._written(lambda: self._put_later(Session.open(self.store, session).session_id, at=when))
+        await self._written(lambda: self._jobs.wake_later(Session.open(self.store, session).session_id, at=when))
 
     async def cancel(self, session: str) -> None:
         """Interrupt a session's turn, wherever it runs. Nothing continues until something new is said or decided; what was said is answered then.
@@ -293,7 +231,7 @@ class Fleet:
         def write() -> None:
             dialog = self._agent(session).current_dialog
             annotate(dialog.store, dialog.dialog_id, Custom(custom_type=CANCELLED, data={}))
-            self._ask(_ABORT, session=dialog.session_id)
+            self._jobs.abort(dialog.session_id)
 
         await self._written(write)
 
@@ -313,7 +251,7 @@ class Fleet:
         Args:
             limit: How many sessions are looked at for calls that wait for a person, the last active ones.
         """
-        return await self._done(partial(self._jobs, limit))
+        return await self._done(partial(self._listed, limit))
 
     # --- workers ------------------------------------------------------------------------------------------------------------------
 
@@ -366,9 +304,8 @@ class Fleet:
             opens = True
             await self.app.open_async()
         try:
-            there = await connector.execute_query_one_async(_HERE)
-            ((*here,),) = await self._done(partial(self._ask, _HERE))
-            if list(there.values()) != here:
+            there = await connector.execute_query_one_async(PLACE)
+            if tuple(there.values()) != await self._done(self._jobs.place):
                 raise InvalidInput(
                     f"The app has its queue in another place than {self.store.place}, schema {self.schema} of the queue.",
                     hint="Both need one database. Pass schema= if the connector's search_path names one.",
@@ -383,7 +320,7 @@ class Fleet:
         swept = 0.0
         while True:
             try:
-                await self._done(self._reap)
+                await self._done(partial(self._jobs.reap, self.stale, len(self.backoff)))
                 if now() - swept > _SWEEP_SECONDS:
                     swept = now()
                     await self.sweep(swept - _SWEPT_SECONDS)
@@ -395,16 +332,16 @@ class Fleet:
 
     async def _later(self, context: JobContext, session: str) -> None:
         """Wake a session: a job that waits for its time must not have the session's lock, which would keep others from running."""
-        await self._done(partial(self._wake, SessionId(session), context.job.attempts))
+        await self._done(partial(self._jobs.wake, SessionId(session), context.job.attempts))
 
     async def _rest(self, context: JobContext, session: str) -> None:
         """Bring a session to rest. One that was erased meanwhile is at rest."""
         session_id, tried = SessionId(session), context.job.attempts
         try:
-            await self._brought_to_rest(session_id)
+            await self._brought_to_rest(session_id, context.job)
         except asyncio.CancelledError:
             if context.abort_reason() is AbortReason.SHUTDOWN:  # another worker continues
-                await self._done(partial(self._wake, session_id, tried))
+                await self._done(partial(self._jobs.wake, session_id, tried))
             raise
         except PalaverError as error:
             if await self._done(partial(self._record, session_id)) is None:
@@ -414,12 +351,17 @@ class Fleet:
                 raise
             _LOG.warning("Session %s is tried again: %s", session, error)
             after = max(self.backoff[tried], wait)
-            await self._done(partial(self._put_later, session_id, attempts=tried + 1, after=after))
+            await self._done(partial(self._jobs.wake_later, session_id, attempts=tried + 1, after=after))
 
-    async def _brought_to_rest(self, session_id: SessionId) -> None:
-        if await self._done(partial(self._record, session_id)) is None:
+    async def _brought_to_rest(self, session_id: SessionId, job: Job) -> None:
+        record = await self._done(partial(self._record, session_id))
+        if record is None:
             return
         agent = await self._done(partial(self._agent, session_id))
+        slots = dict(self._slots(record, agent))
+        if slots and not await self._done(partial(self._jobs.take, job.id, slots)):
+            await self._done(partial(self._jobs.wake_later, session_id, attempts=job.attempts, after=_SLOT_SECONDS))
+            return
         store, dialog_id = agent.current_dialog.store, agent.current_dialog.dialog_id
         while True:
             needs = await self._done(partial(attention, store, dialog_id))
@@ -429,13 +371,21 @@ class Fleet:
             if trace.state == "waiting":
                 return
 
+    def _slots(self, record: SessionRecord, agent: Agent[Any]) -> Iterator[tuple[str, int]]:
+        """Yield the slots that a session needs, each with its size."""
+        provider = agent.llm_invoker.provider.name if isinstance(agent.llm_invoker, ProviderInvoker) else ""
+        for kind, name in (("tenant", record.tenant), ("provider", provider)):
+            most = self.slots.get(f"{kind}:{name}", self.slots.get(kind))
+            if name and most is not None:
+                yield f"{kind}:{name}", most
+
     # --- the store and the queue, in a worker thread --------------------------------------------------------------------------------
 
     async def _done(self, work: Callable[[], T]) -> T:
         """Do something with the store, and return what it returns."""
 
         def checked() -> T:
-            self._require_queue()
+            self._jobs.require()
             return work()
 
         return await in_thread(self.store, checked)
@@ -475,59 +425,23 @@ class Fleet:
             return None
         return record if record.trashed_at is None else None
 
-    @contextmanager
-    def _queued(self) -> Iterator[Any]:
-        """Lend the connection of the store's transaction, with the tables of the queue in its search path until the end of the transaction."""
-        with self.store.connection() as connection:
-            connection.execute("SELECT set_config('search_path', %s, true)", (self._path,))
-            yield connection
-
-    def _ask(self, sql: str, **values: object) -> list[tuple[Any, ...]]:
-        with self._queued() as connection:
-            rows: list[tuple[Any, ...]] = connection.execute(sql, values).fetchall()
-            return rows
-
-    def _wake(self, session_id: SessionId, attempts: int = 0) -> SessionId:
-        """Put the job of a session into the queue, unless one waits."""
-        self._put(session_id, self._rest_task, lock=session_id, queueing_lock=session_id, attempts=attempts)
-        return session_id
-
-    def _put_later(
-        self, session_id: SessionId, *, at: datetime | None = None, after: float = 0.0, attempts: int = 0
-    ) -> None:
-        """Put a job into the queue that will wake a session: at a time, or after a failure; of the latter one waits."""
-        waiting = None if at else f"{session_id} again"
-        self._put(session_id, self._later_task, queueing_lock=waiting, attempts=attempts, at=at, after=after)
-
-    def _put(self, session_id: SessionId, task: str, **values: object) -> None:
-        default = {"lock": None, "at": None, "after": None}
-        self._ask(_PUT, **default | values, queue=self.queue, task=task, session=session_id)
-
-    def _reap(self) -> int:
-        """End the jobs of dead workers, put their successors into the queue, and return how many ended."""
-        tasks = [self._rest_task, self._later_task]
-        values = {"queue": self.queue, "task": self._rest_task, "tasks": tasks, "most": len(self.backoff)}
-        ((ended, _),) = self._ask(_REAP, **values, stale=self.stale)
-        return int(ended)
-
     def _sweep(self, since: float) -> int:
         woken, after = 0, None
         while page := tuple(self.store.sessions(limit=_PAGE, after=after)):
             after = page[-1]
             recent = [record for record in page if record.updated_at >= since]
-            queued = {name for (name,) in self._ask(_QUEUED, sessions=[record.session_id for record in recent])}
+            queued = self._jobs.queued([record.session_id for record in recent])
             for record in recent:
                 if record.session_id not in queued and self._forgotten(record):
-                    self._wake(record.session_id)
+                    self._jobs.wake(record.session_id)
                     woken += 1
             if after.updated_at < since:
                 break
         return woken
 
-    def _jobs(self, limit: int) -> tuple[QueuedRow, ...]:
-        listed = self._ask(_LISTED, tasks=[self._rest_task, self._later_task], stale=self.stale)
+    def _listed(self, limit: int) -> tuple[QueuedRow, ...]:
         rows = []
-        for session_id, state, attempts, since in listed:
+        for session_id, state, attempts, since in self._jobs.listed(self.stale):
             record = self._record(session_id)
             # a job that failed stays in its table; whether its session was answered since, the log knows
             if record is not None and (state != "failed" or self._needs(record) is Attention.STOPPED):
@@ -566,33 +480,11 @@ class Fleet:
             return False
         return self._needs(record) is Attention.WORK
 
-    def _require_queue(self) -> None:
-        """Raise unless the tables of the queue are those of the installed procrastinate.
-
-        Raises:
-            StoreError: They are missing, or of another version.
-        """
-        if self._checked:
-            return
-        lacking = [name for (name,) in self._ask(_LACKING, names=_NEEDED, path=self._path)]
-        if lacking:
-            place, version = f"schema {self.schema} of {self.store.place}", procrastinate.__version__
-            if len(lacking) == len(_NEEDED):
-                hint = "Make them: `procrastinate --app=MODULE.app schema --apply`; or name the schema that has them."
-                raise StoreError(f"The queue has no tables in {place}.", reason="unsupported", hint=hint)
-            hint = "Apply its migrations (procrastinate.readthedocs.io, howto/production/migrations), or install the version of the tables."
-            raise StoreError(
-                f"The tables of the queue in {place} are of another version: procrastinate {version} needs {', '.join(lacking)}.",
-                reason="unsupported",
-                hint=hint,
-            )
-        self._checked = True
-
 
 def _passes(error: PalaverError) -> float | None:
     """Return after how many seconds at least a failure may pass, or None if it will not by itself."""
     cause = error.error if isinstance(error, AgentFailure) else error
     if getattr(cause, "retryable", False):
         return float(getattr(cause, "retry_after", None) or 0.0)
-    passing = isinstance(cause, Conflict) or (isinstance(cause, StoreError) and cause.reason in {"", "unavailable"})
+    passing = isinstance(cause, Conflict | StoreBusy) or getattr(cause, "reason", "") == "unavailable"
     return 0.0 if passing else None
