@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -92,6 +93,7 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
         app.state.store, app.state.agent_for = open_store(address), agent_for
         gc.collect()
         gc.freeze()  # modules stay: the collector need not look through them again and again
+        sys.setswitchinterval(0.001)  # worker threads compute requests: the event loop gets its turn between
         yield
         app.state.store.close()
 
