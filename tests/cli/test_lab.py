@@ -79,12 +79,10 @@ def test_groups_and_weights_are_reported(tmp_path: Path) -> None:
     words = (*paths, "--policies", "full", "--out", tmp_path / "out")
     ran = lab(*words)
     assert ran.code == 0, ran
-    header = ran.out.splitlines().index(
-        "Bill and evidence by the tool that recorded the session, with the number of sessions:"
-    )
+    header = ran.out.splitlines().index("Bill and evidence by tool, with the number of sessions:")
     titles, line = ran.out.splitlines()[header + 1 : header + 3]
     assert titles.split("  ") == ["policy", "chat-completions (1)", "claude-code (1)"]
-    assert "Bill and evidence by its length in tokens, with the number of sessions:" in ran.out
+    assert "Bill and evidence by length in tokens, with the number of sessions:" in ran.out
     again = lab(*words, "--resume", "--weight", "tokens")
     assert "Weights: a session counts as much as its largest whole view has tokens." in again.out
     assert line in again.out.splitlines(), "in a group of one nothing is weighted"

@@ -120,6 +120,7 @@ def test_a_mark_leads_to_session_and_call(page: Path, tmp_path: Path) -> None:
         call = tab.ask("document.activeElement.textContent")
         tab.press("Enter")
         assert str(tmp_path / "one.jsonl") in tab.text("#place p")
+        assert tab.text("#place pre:last-child") == f"palaver open -- {tmp_path / 'one.jsonl'}"
         words = shlex.split(tab.text("#place pre").replace("call.html", str(tmp_path / "call.html")))
         tab.ask(
             "document.querySelector('figure[data-name=\"chat-completions\"] a circle').dispatchEvent(new MouseEvent('click', { bubbles: true }))"

@@ -201,7 +201,7 @@ def _report(results: Table) -> None:
         say(f"  Weights: {WEIGHTS[run_.weight]}.", "dim")
 
 
-_BY = {"tool": "the tool that recorded the session", "length": "its length in tokens"}
+_BY = {"tool": "tool", "length": "length in tokens"}
 
 
 def _groups(results: Table) -> None:

@@ -1,6 +1,6 @@
 "use strict";
 
-// A mark leads to the sessions of its policy in its group, and a call of a session to its file, its id and the command that shows its view.
+// A mark leads to the sessions of its policy in its group, and a call of a session to its file, its id and the commands that show its view and the session.
 
 const { policies, sessions, replays, command } = JSON.parse(document.getElementById("data").textContent);
 const chosen = document.getElementById("chosen");
@@ -39,7 +39,7 @@ function show(policy, group) {
   if (rows.length > MOST) chosen.append(element("p", `… ${rows.length - MOST} more: the results in --out have all.`));
 }
 
-function place(row, policy, { id, file, quoted }, call) {
+function place(row, policy, { id, file, quoted, opens }, call) {
   document.getElementById("place")?.remove();
   const line = row.parentElement.insertRow(row.sectionRowIndex + 1);
   line.id = "place";
@@ -47,6 +47,7 @@ function place(row, policy, { id, file, quoted }, call) {
   cell.colSpan = row.cells.length;
   const typed = `${command} ${policies[policy].words} --show ${id}:${call} --html call.html -- ${quoted}`;
   cell.append(element("p", `Call ${call} of session ${id}, from ${file}. To see its view under this policy:`), element("pre", typed));
+  cell.append(element("p", "To see the session as it was recorded:"), element("pre", opens));
 }
 
 for (const mark of document.querySelectorAll("svg a")) {

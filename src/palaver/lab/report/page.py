@@ -152,6 +152,7 @@ def _session(row: SessionRow) -> Mapping[str, Any]:
         "id": row.session,
         "file": row.source,
         "quoted": quote(row.source),
+        "opens": f"palaver open {'--store' if row.format == 'palaver' else '--'} {quote(row.source)}",
         "tool": row.format,
         "length": length_of(row),
         "tokens": row.tokens,
