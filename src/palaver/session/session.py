@@ -568,6 +568,7 @@ class Dialog:
         self.opened = OpenDialog(within.opened, node, prompt)
         self.marks = Marks(self.opened)
         self._asked: tuple[wire.Request, int] | None = None
+        self._memo = wire.Memo()
         within.opened.dialogs[node.dialog_id] = self
 
     # --- what it is -------------------------------------------------------------------------------------------------------------------
@@ -903,7 +904,8 @@ class Dialog:
                 view = self.opened.view()
         if policy is not None or budget is not None:
             view = self.compaction.compose(policy, budget, model=model, view=view, profile=known).view
-        request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)))
+        memo = self._memo if at is None else None  # an earlier view is not what the next request goes on from
+        request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)), memo)
         request.check()
         self._asked = None if at is not None else (request, self.opened.last.seq)
         return request

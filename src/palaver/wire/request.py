@@ -180,21 +180,21 @@ class Compiled:
 class Memo:
     """The exchanges of a conversation's last request, compiled for one provider and model.
 
-    It never changes a request: compiling without it returns the same.
+    It never changes a request: compiling without it returns the same. Several threads may use one.
     """
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._label: object = None
-        self._compiled: dict[int, Compiled] = {}
+        self._kept: tuple[object, Mapping[int, Compiled]] = (None, {})
 
     def known(self, label: object) -> Mapping[int, Compiled]:
         """Return the exchanges compiled under a label, by the id of the exchange; nothing for another label."""
-        return self._compiled if label == self._label else {}
+        kept, compiled = self._kept
+        return compiled if label == kept else {}
 
     def keep(self, label: object, compiled: list[Compiled]) -> None:
         """Replace the compiled exchanges."""
-        self._label, self._compiled = label, {id(each.exchange): each for each in compiled}
+        self._kept = label, {id(each.exchange): each for each in compiled}
 
 
 TRANSFORMED = "input_transformations"
