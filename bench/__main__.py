@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick] [NAME...]
-    names: append, fork, open, take-up, rounds, loop, context, request, import, start, commands, long, explorer, postgres, servers, lab, map, presets, peers, six,
+    names: append, fork, open, take-up, rounds, loop, context, request, import, start, commands, long, explorer, postgres, servers, fleets, lab, map, presets, peers, six,
            hazards
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
@@ -50,6 +50,7 @@ SUITES: Mapping[str, str] = {
     "explorer": "explorer:run",
     "postgres": "postgres:run",
     "servers": "servers:run",
+    "fleets": "fleets:run",
     "lab": "replays:run",
     "map": "repo_maps:run",
     "presets": "presets:run",

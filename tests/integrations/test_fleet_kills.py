@@ -39,7 +39,7 @@ _SENDERS = 4
 
 _ANY = random.SystemRandom()
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.integrations.fleets"])
+FORKS.set_forkserver_preload(["tests.integrations.fleet_warm"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -280,7 +280,7 @@ class Agent(Generic[OutputT]):
 
     def resume(
         self,
-        reference: str,
+        reference: str | Session,
         alias: str | None = None,
         *,
         dialog: str | None = None,
@@ -291,8 +291,8 @@ class Agent(Generic[OutputT]):
         """Open a session of the agent's store. `respond()` then continues a turn that was cut off or waits.
 
         Args:
-            reference: The session's id or name, or the first digits of its id.
-            alias: The agent's name for the dialog. Default: the reference.
+            reference: The session's id or name, or the first digits of its id; or the session.
+            alias: The agent's name for the dialog. Default: the reference, or the session's id.
             dialog: The id of the dialog. Default: the newest that this agent owns, or else the newest.
             prompt_args: The variables of the system prompt; see `adopt`.
             instructions: Whose instructions are in force; see `adopt`.
@@ -302,10 +302,13 @@ class Agent(Generic[OutputT]):
             InvalidInput: The alias is in use.
             NotFound: The session does not exist.
         """
-        self._require_free(alias or reference)
-        session = Session.open(self.store, reference, runtime=self.runtime)
+        alias = alias or (reference.session_id if isinstance(reference, Session) else reference)
+        self._require_free(alias)
+        session = (
+            reference if isinstance(reference, Session) else Session.open(self.store, reference, runtime=self.runtime)
+        )
         place = self._newest(session) if dialog is None else session.dialog(dialog)
-        return self.adopt(alias or reference, place, prompt_args, instructions=instructions, switch=switch)
+        return self.adopt(alias, place, prompt_args, instructions=instructions, switch=switch)
 
     def _newest(self, session: Session) -> Dialog:
         """Return the newest dialog of a session that this agent owns, or else the newest."""

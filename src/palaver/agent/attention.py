@@ -11,6 +11,7 @@ from palaver.ids import DialogId
 from palaver.log import decode_entry
 from palaver.log.entries import Custom
 from palaver.messages import Role
+from palaver.session.recent import Recent
 from palaver.store.protocol import Store
 
 CANCELLED = "palaver.cancelled"
@@ -30,17 +31,23 @@ class Attention(StrEnum):
     """Nothing."""
 
 
-def attention(store: Store, dialog_id: DialogId) -> Attention:
+def attention(store: Store, dialog_id: DialogId, recent: Recent | None = None) -> Attention:
     """Return what a dialog needs. It costs a few statements, however long the dialog is.
+
+    Args:
+        store: The store.
+        dialog_id: The dialog.
+        recent: The newest entries of the dialog, if it is open: what they say need not be read.
 
     Raises:
         StoreDamaged: An entry of the newest turn cannot be read.
     """
-    if _cancelled(store, dialog_id):
+    log = recent or store
+    if _cancelled(log, dialog_id):
         return Attention.NONE
-    turn = read_turn(store, dialog_id)
+    turn = read_turn(log, dialog_id)
     if turn.began < 0:
-        return Attention.WORK if turn.inbox or _asked(store, dialog_id) else Attention.NONE
+        return Attention.WORK if turn.inbox or _asked(log, dialog_id) else Attention.NONE
     if turn.over:
         return Attention.NONE
     return Attention.WORK if turn.open else _stopped(store, dialog_id, turn)
@@ -61,23 +68,23 @@ def _stopped(store: Store, dialog_id: DialogId, turn: TurnState) -> Attention:
     return Attention.WORK if turn.inbox or turn.overtaken else Attention.STOPPED
 
 
-def _cancelled(store: Store, dialog_id: DialogId) -> bool:
-    newest = next(store.latest_of_kind(dialog_id, "custom"), None)
+def _cancelled(log: Store | Recent, dialog_id: DialogId) -> bool:
+    newest = next(log.latest_of_kind(dialog_id, "custom"), None)
     if newest is None:
         return False
     try:
-        entry = decode_entry(store.body(dialog_id, newest.seq))
+        entry = decode_entry(log.body(dialog_id, newest.seq))
     except InvalidInput:  # another program's
         return False
-    since = store.latest_of_kind(dialog_id, ("inbox", "approval", "turn_started"), newest.seq + 1)
+    since = log.latest_of_kind(dialog_id, ("inbox", "approval", "turn_started"), newest.seq + 1)
     return isinstance(entry, Custom) and entry.custom_type == CANCELLED and next(since, None) is None
 
 
-def _asked(store: Store, dialog_id: DialogId) -> bool:
+def _asked(log: Store | Recent, dialog_id: DialogId) -> bool:
     """Return whether the newest message of a dialog is the user's or a tool's: then an answer follows. `read_turn` saw no turn after it."""
-    last = store.last(dialog_id)
+    last = log.last(dialog_id)
     for seq in range(last.turn_head, -1, -1):
-        header = store.header(dialog_id, seq)
+        header = log.header(dialog_id, seq)
         if header.kind == "message":
             return header.role in {Role.USER.value, Role.TOOL.value}
     return False

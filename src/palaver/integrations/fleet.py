@@ -31,6 +31,7 @@ from palaver.errors import (
     NotFound,
     PalaverError,
     StoreBusy,
+    StoreError,
 )
 from palaver.ids import SessionId, now
 from palaver.integrations.keyed import in_thread
@@ -297,15 +298,12 @@ class Fleet:
         connector = self.app.connector
         if not isinstance(connector, procrastinate.PsycopgConnector):
             raise InvalidInput(f"The app's connector is {connector!r}.", hint="Pass a PsycopgConnector.")
-        opens = False
         try:
-            _ = connector.pool
+            _, opens = connector.pool, False
         except AppNotOpen:
             opens = True
-            await self.app.open_async()
         try:
-            there = await connector.execute_query_one_async(PLACE)
-            if tuple(there.values()) != await self._done(self._jobs.place):
+            if await self._reached(connector, opens=opens) != await self._done(self._jobs.place):
                 raise InvalidInput(
                     f"The app has its queue in another place than {self.store.place}, schema {self.schema} of the queue.",
                     hint="Both need one database. Pass schema= if the connector's search_path names one.",
@@ -314,6 +312,19 @@ class Fleet:
         finally:
             if opens:
                 await self.app.close_async()
+
+    async def _reached(self, connector: procrastinate.PsycopgConnector, *, opens: bool) -> tuple[Any, ...]:
+        """Return where the app has its tables."""
+        try:
+            if opens:
+                await self.app.open_async()
+            return tuple((await connector.execute_query_one_async(PLACE)).values())
+        except ConnectorException as error:
+            raise StoreError(
+                f"The database of the queue does not answer: {error.__cause__ or error}.",
+                reason="unavailable",
+                hint="Try again when it is back.",
+            ) from error
 
     async def _tend(self) -> None:
         """End the jobs of dead workers again and again, and now and then look for forgotten sessions. Every worker does so."""
@@ -357,19 +368,20 @@ class Fleet:
         record = await self._done(partial(self._record, session_id))
         if record is None:
             return
-        agent = await self._done(partial(self._agent, session_id))
+        agent = await self._done(partial(self._agent_of, record))
         slots = dict(self._slots(record, agent))
         if slots and not await self._done(partial(self._jobs.take, job.id, slots)):
             await self._done(partial(self._jobs.wake_later, session_id, attempts=job.attempts, after=_SLOT_SECONDS))
             return
-        store, dialog_id = agent.current_dialog.store, agent.current_dialog.dialog_id
+        dialog = agent.current_dialog
         while True:
-            needs = await self._done(partial(attention, store, dialog_id))
+            needs = await self._done(partial(attention, dialog.store, dialog.dialog_id, dialog.opened.recent))
             if needs is Attention.NONE or (needs is Attention.PERSON and agent.options.approve is None):
                 return
             trace = await agent.arespond(return_session=True, take_over=True)
             if trace.state == "waiting":
                 return
+            await self._done(dialog.opened.refresh)
 
     def _slots(self, record: SessionRecord, agent: Agent[Any]) -> Iterator[tuple[str, int]]:
         """Yield the slots that a session needs, each with its size."""
@@ -408,7 +420,11 @@ class Fleet:
                 raise
             agent = self._own(reference)
             return agent.open(reference, session_name=reference, resume=True)
-        return self._own(session.name).resume(session.session_id)
+        return self._agent_of(session.record)
+
+    def _agent_of(self, record: SessionRecord) -> Agent[Any]:
+        agent = self._own(record.name)
+        return agent.resume(Session(agent.store, record.session_id, agent.runtime, active=record.updated_at))
 
     def _own(self, name: str) -> Agent[Any]:
         agent = self._agent_for(name)
@@ -462,7 +478,7 @@ class Fleet:
     def _needs(self, record: SessionRecord) -> Attention:
         """Return what the dialog needs that an agent of the fleet would answer in; nothing, if it is another's."""
         try:
-            agent = self._agent(record.session_id)
+            agent = self._agent_of(record)
         except PalaverError as error:  # no session of the fleet
             _LOG.debug("Session %s is left alone: %s", record.session_id, error)
             return Attention.NONE
