@@ -174,3 +174,15 @@ def test_adopters_take_turns_under_their_own_instructions() -> None:
     first.fork("main", "child").respond("go")
     assert systems(first) == ["You are tested."]
     assert [content for role, content in sent(asked.requests[-1]) if role == "system"] == ["You are tested."]
+
+
+def test_open_session_is_resumed_as_it_is() -> None:
+    """A session that the program has open already need not be looked for; its id is the alias."""
+    agent, _ = scripted(["One."], store=MemoryStore())
+    agent.respond("How many?")
+    session = Session.open(agent.store, agent.current_dialog.session_id)
+    other, _ = scripted(["Two."], store=agent.store)
+    other.resume(session)
+    assert list(other.dialogs) == ["main", session.session_id]
+    assert other.respond("And now?").content == "Two."
+    assert other.current_dialog.session is session

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from socket import socketpair
 from threading import Event, Thread
 from typing import cast
@@ -325,3 +325,35 @@ def test_text_of_any_size_is_found(begun: Begun) -> None:
     begun.store.index(lambda _kind, body: body.decode())
     assert [hit.handle.seq for hit in begun.store.search("word149999x word0x")] == [0]
     assert [hit.handle.seq for hit in begun.store.search("word0x", session_id=begun.session)] == [1, 0]
+
+
+def test_own_statements_belong_to_the_transaction(url: str) -> None:
+    """What an application writes through the lent connection is there with what the store wrote, or not at all; what it did wrong is psycopg's error."""
+    run(url, "CREATE TABLE orders (id integer PRIMARY KEY)")
+    schema = address(url).schema
+    try:
+        with PostgresStore(url) as store:
+            insert = f"INSERT INTO {schema}.orders VALUES (%s) RETURNING id"  # noqa: S608 - a schema of ours
+
+            def order(number: int) -> None:
+                with store.connection() as connection:
+                    assert connection.execute(insert, (number,)).fetchall() == [(number,)]
+
+            with store.transaction():
+                Session.create(store, "kept")
+                order(1)
+            with suppress(ZeroDivisionError), store.transaction():
+                Session.create(store, "undone")
+                order(2)
+                raise ZeroDivisionError
+            order(3)
+            with store.transaction():
+                Session.create(store, "kept, too")
+                with pytest.raises(psycopg.errors.UniqueViolation):
+                    order(3)
+                order(4)
+            assert sorted(one.name for one in Session.list(store)) == ["kept", "kept, too"]
+            with store.connection() as connection:
+                assert connection.execute(f"SELECT id FROM {schema}.orders ORDER BY 1").fetchall() == [(1,), (3,), (4,)]  # noqa: S608
+    finally:
+        run(url, "DROP TABLE orders")

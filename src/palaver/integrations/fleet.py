@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any, TypedDict, TypeVar
@@ -275,22 +275,27 @@ class Fleet:
             tending = asyncio.create_task(self._tend())
             try:
                 while True:
-                    with suppress(ConnectorException):
-                        await self.app.run_worker_async(
-                            queues=[self.queue],
-                            concurrency=concurrency,
-                            fetch_job_polling_interval=_POLL_SECONDS,
-                            shutdown_graceful_timeout=grace,
-                            delete_jobs="successful",
-                            install_signal_handlers=False,
-                            update_heartbeat_interval=self.stale / _BEATS,
-                            stalled_worker_timeout=self.stale,
-                        )
-                    # it ended by itself: its database went away, or it was taken for dead and removed
+                    await self._worked(concurrency, grace)
                     await asyncio.sleep(_AGAIN_SECONDS)
             finally:
                 tending.cancel()
                 await asyncio.gather(tending, return_exceptions=True)
+
+    async def _worked(self, concurrency: int, grace: float) -> None:
+        """Work until the worker ends by itself: its database went away, or others removed it because it did not report."""
+        try:
+            await self.app.run_worker_async(
+                queues=[self.queue],
+                concurrency=concurrency,
+                fetch_job_polling_interval=_POLL_SECONDS,
+                shutdown_graceful_timeout=grace,
+                delete_jobs="successful",
+                install_signal_handlers=False,
+                update_heartbeat_interval=self.stale / _BEATS,
+                stalled_worker_timeout=self.stale,
+            )
+        except ConnectorException as error:
+            _LOG.warning("The worker begins again: %s", error.__cause__ or error)
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[None]:
