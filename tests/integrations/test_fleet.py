@@ -520,6 +520,9 @@ fleet = Yard({till.url!r}, calls_tool).fleet
     }
     ran = in_child("queue", "shop:nothing", folder=tmp_path)
     assert (ran.returncode, "There is no fleet at 'shop:nothing'" in ran.stderr) == (3, True)
+    (tmp_path / "broken.py").write_text("1 / 0")
+    ran = in_child("work", "broken:fleet", folder=tmp_path)
+    assert (ran.returncode, "ZeroDivisionError" in ran.stderr, "Traceback" in ran.stderr) == (3, True, False)
 
 
 def test_worker_of_the_command_line_ends_with_a_signal(yard: NewYard, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typer import Argument, Option
 from palaver.cli.interrupts import interruptible
 from palaver.cli.options import JsonOption
 from palaver.cli.terminal import emit, paged, print_rows, say, when
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, PalaverError
 
 if TYPE_CHECKING:
     from palaver.integrations.fleet import Fleet, QueuedRow
@@ -44,6 +44,12 @@ def _fleet(place: str) -> Fleet:
     except (ImportError, AttributeError, ValueError) as error:
         raise InvalidInput(
             f"There is no fleet at {place!r}: {error}.", hint="Write MODULE:NAME, such as shop.fleet:fleet."
+        ) from error
+    except PalaverError:  # it says itself what to do
+        raise
+    except Exception as error:  # whatever a program's module raises is the program's
+        raise InvalidInput(
+            f"{place} cannot be imported: {type(error).__name__}: {error}.", hint="The module is at fault."
         ) from error
     if not isinstance(found, Fleet):
         raise InvalidInput(f"{place!r} is a {type(found).__name__}.", hint="Name a palaver.integrations.fleet.Fleet.")
