@@ -24,6 +24,7 @@ from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.opening import address
 from palaver.wire import Request
 from tests import postgres
+from tests.postgres_wheel import wheel_server
 
 procrastinate = pytest.importorskip("procrastinate", reason="procrastinate is not installed: ./run setup")
 
@@ -264,6 +265,34 @@ def test_failure_that_may_pass_is_tried_again(yard: NewYard) -> None:
 
     asyncio.run(work())
     assert till.jobs() == [("sessions", "failed")] * 2
+
+
+def test_job_waits_for_its_database(caplog: pytest.LogCaptureFixture) -> None:
+    """A job whose database goes away in its turn does not end before its successor waits there: the message is answered when the database is back."""
+    killed: list[Request] = []
+    with wheel_server() as server:
+        url = server.url()
+
+        def answer(request: Request) -> object:
+            if not killed:
+                killed.append(request)
+                server.kill()
+            return echo(request)
+
+        till = Yard(url, answer, stale=600)
+        make_tables(url)
+
+        async def work() -> None:
+            async with till.worker():
+                await till.fleet.say("till 1", "one")
+                await till.until(lambda: "The queue waits for its database" in caplog.text)
+                server.start()
+                await till.until(lambda: till.texts("till 1")[-1:] == ["You said: one"])
+                await till.settled()
+
+        asyncio.run(work())
+        assert "failed" not in {status for _, status in till.jobs()}
+        till.store.close()
 
 
 def test_slots_bound_what_runs_at_once(yard: NewYard) -> None:

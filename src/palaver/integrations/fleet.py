@@ -348,7 +348,7 @@ class Fleet:
 
     async def _later(self, context: JobContext, session: str) -> None:
         """Wake a session: a job that waits for its time must not have the session's lock, which would keep others from running."""
-        await self._done(partial(self._jobs.wake, SessionId(session), context.job.attempts))
+        await self._surely(partial(self._jobs.wake, SessionId(session), context.job.attempts))
 
     async def _rest(self, context: JobContext, session: str) -> None:
         """Bring a session to rest. One that was erased meanwhile is at rest."""
@@ -357,17 +357,31 @@ class Fleet:
             await self._brought_to_rest(session_id, context.job)
         except asyncio.CancelledError:
             if context.abort_reason() is AbortReason.SHUTDOWN:  # another worker continues
-                await self._done(partial(self._jobs.wake, session_id, tried))
+                await self._surely(partial(self._jobs.wake, session_id, tried))
             raise
         except PalaverError as error:
-            if await self._done(partial(self._record, session_id)) is None:
+            if await self._surely(partial(self._record, session_id)) is None:
                 return
             wait = _passes(error)
             if wait is None or tried >= len(self.backoff):
                 raise
             _LOG.warning("Session %s is tried again: %s", session, error)
             after = max(self.backoff[tried], wait)
-            await self._done(partial(self._jobs.wake_later, session_id, attempts=tried + 1, after=after))
+            await self._surely(partial(self._jobs.wake_later, session_id, attempts=tried + 1, after=after))
+
+    async def _surely(self, work: Callable[[], T]) -> T:
+        """Do something with the store, and wait for one that does not answer: a job that ended before its successor waits would be lost.
+
+        If this worker dies meanwhile, its job has not ended, and another worker's loop finds it.
+        """
+        while True:
+            try:
+                return await self._done(work)
+            except PalaverError as error:
+                if _passes(error) is None:
+                    raise
+                _LOG.warning("The queue waits for its database: %s", error)
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _brought_to_rest(self, session_id: SessionId, job: Job) -> None:
         record = await self._done(partial(self._record, session_id))
