@@ -257,13 +257,14 @@ class Counting:
 
     def __init__(self, scene: Scene) -> None:
         self.scene, self.memo = scene, Memo()
+        self.request: Request | None = None
 
     def fresh(self, name: str, **fields: Any) -> int:  # noqa: ANN401 - fields of a call
         """Compile, and return how many exchanges were not known."""
-        before = set(map(id, getattr(self.memo, "_compiled").values()))  # noqa: B009 - it is private
+        known = [] if self.request is None else [piece.compiled for piece in self.request.pieces]
         asked = Call(model=MODELS[name], **fields)
         self.request = checked(self.scene.view(), name, asked, self.memo)
-        return len([each for each in getattr(self.memo, "_compiled").values() if id(each) not in before])  # noqa: B009
+        return sum(all(piece.compiled is not each for each in known) for piece in self.request.pieces)
 
 
 def test_tool_round_compiles_only_what_is_new() -> None:
@@ -288,6 +289,7 @@ def test_fault_in_a_checked_conversation_is_found() -> None:
         with pytest.raises(InvalidRequest, match=wrong):
             counting.fresh(name, parameters={wrong: "many"})
         request = counting.request
+        assert request is not None
         field = request.profile.conversation
         spoiled = replace(request, fields={**request.fields, field: [*request.fields[field][:-1], {"role": "nobody"}]})
         with pytest.raises(InvalidRequest):
