@@ -294,3 +294,5 @@ def test_fault_in_a_checked_conversation_is_found() -> None:
         spoiled = replace(request, fields={**request.fields, field: [*request.fields[field][:-1], {"role": "nobody"}]})
         with pytest.raises(InvalidRequest):
             spoiled.check()
+        with pytest.raises(InvalidRequest, match="JSON has no"):  # not compiled, and no JSON
+            replace(request, fields={**request.fields, "odd": {1.5}}, written=(), pieces=()).check()

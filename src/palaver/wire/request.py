@@ -405,7 +405,8 @@ class Request(Mapping[str, Any]):
         excerpt = self._excerpt()
         violations = () if excerpt is None else validate(excerpt, self.profile, as_history=relaxed)
         if excerpt is None or violations:
-            violations = validate(self.fields, self.profile, as_history=relaxed, data=self.data)
+            known = self.data if self.written else None  # what was not compiled may be no JSON
+            violations = validate(self.fields, self.profile, as_history=relaxed, data=known)
         if not violations:
             for piece in self.pieces:
                 piece.compiled.checked = True
