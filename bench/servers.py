@@ -1,9 +1,10 @@
 """A server's turn over PostgreSQL: many conversations in one event loop, beside a loop by hand and the peers, on one database.
 
 A turn is what a request to a server costs: load a conversation of a hundred messages, append the user's, ask a model that takes 50 ms, append the
-answer. Nothing is kept between two turns, as any worker of a server may get the next one. The database is as far away as a proxy makes it. A figure is of
-all turns of a contestant: how many a second, how long 99 of 100 took beyond the model's time, how late its event loop ran a timer (99 of
-100), processor time of this process a turn, and what one turn asks of the server: journeys, and statements.
+answer. Nothing is kept between two turns, as any worker of a server may get the next one, but where a contestant's name says so. The database is as far
+away as a proxy in another process makes it. A figure is of all turns of a contestant: how many a second, how long 99 of 100 took beyond the
+model's time, how late its event loop ran a timer (99 of 100), processor time of this process a turn, and what one turn asks of the server: journeys, and
+statements. Then the same in several processes at once, each with conversations of its own.
 """
 
 from __future__ import annotations
@@ -11,27 +12,33 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import multiprocessing
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from importlib.util import find_spec
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from bench.measure import Row
 from tests import postgres
-from tests.journeys import Traffic, counted
+from tests.journeys import counted
 
 MESSAGES = 100
 MODEL_SECONDS = 0.05
 CONVERSATIONS = 50
+PROCESSES, CONVERSATIONS_OF_EACH = 8, 20
 TURNS = 3
 SWITCH_SECONDS = 0.001
 """As the page about servers says, for every contestant."""
 
 DELAYS = (0.0, 0.002, 0.01)
 ANSWER = "There is one lamp left, and it is reserved."
+
+Talks: TypeAlias = range
+"""The numbers of the conversations that a contestant makes."""
 
 Turn: TypeAlias = Callable[[int, str], Awaitable[object]]
 """Loads a conversation by its number, appends a text, asks the model, appends the answer."""
@@ -56,15 +63,17 @@ async def model() -> str:
 
 
 @asynccontextmanager
-async def by_hand(url: str, schema: str) -> AsyncIterator[Turn]:
+async def by_hand(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
     """Three statements: rows of JSON in one table, by psycopg."""
     from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
 
     del schema
     async with AsyncConnectionPool(url, min_size=16, max_size=16, kwargs={"autocommit": True}) as pool:
         async with pool.connection() as connection:
-            await connection.execute("CREATE TABLE by_hand (talk int, seq int, body text, PRIMARY KEY (talk, seq))")
-            for talk in range(CONVERSATIONS):
+            await connection.execute(
+                "CREATE TABLE IF NOT EXISTS by_hand (talk int, seq int, body text, PRIMARY KEY (talk, seq))"
+            )
+            for talk in talks:
                 values = [(talk, seq, json.dumps({"content": said})) for seq, said in enumerate(said_before(str))]
                 await connection.cursor().executemany("INSERT INTO by_hand VALUES (%s, %s, %s)", values)
 
@@ -88,12 +97,12 @@ def _speakers() -> tuple[Callable[[str], Any], ...]:
 
 
 @asynccontextmanager
-async def palaver_dialog(url: str, schema: str) -> AsyncIterator[Turn]:
+async def palaver_dialog(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
     """A dialog of palaver, opened by its session's name."""
     from palaver import AssistantMessage, Session, UserMessage, open_store  # noqa: PLC0415
 
     store = open_store(f"{url}&schema={schema}&prepared=yes")
-    for talk in range(CONVERSATIONS):
+    for talk in talks:
         dialog = Session.create(store, f"talk {talk}").root
         dialog.append(said_before(*_speakers()))
 
@@ -110,8 +119,31 @@ async def palaver_dialog(url: str, schema: str) -> AsyncIterator[Turn]:
 
 
 @asynccontextmanager
-async def palaver_agent(url: str, schema: str) -> AsyncIterator[Turn]:
-    """An agent of palaver, one a request."""
+async def palaver_kept(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
+    """The same, with dialogs that the process keeps; another worker may have written since."""
+    from palaver import AssistantMessage, Dialog, Session, UserMessage, open_store  # noqa: PLC0415
+
+    kept: dict[int, Dialog] = {}
+    async with palaver_dialog(url, schema, talks):
+        store = open_store(f"{url}&schema={schema}&prepared=yes")
+
+        async def turn(talk: int, said: str) -> None:
+            dialog = kept.get(talk)
+            if dialog is None:
+                dialog = kept[talk] = await (await Session.aopen(store, f"talk {talk}")).aroot()
+            else:
+                await dialog.areload()
+            await dialog.aappend(UserMessage(content=said))
+            await dialog.arequest("openai-chat", "gpt-4o")
+            await dialog.aappend(AssistantMessage(content=await model()))
+
+        yield turn
+        store.close()
+
+
+@asynccontextmanager
+async def _clerks(url: str, schema: str, talks: Talks) -> AsyncIterator[Callable[[], Any]]:
+    """Make conversations, and yield what returns an agent that answers."""
     from palaver import Agent, open_store  # noqa: PLC0415
     from palaver.providers import ScriptedProvider  # noqa: PLC0415
 
@@ -123,23 +155,43 @@ async def palaver_agent(url: str, schema: str) -> AsyncIterator[Turn]:
     def made() -> Agent[Any]:
         return Agent("till", "You keep the till.", "gpt-4o", ScriptedProvider(answered), store=store)
 
-    for talk in range(CONVERSATIONS):
+    for talk in talks:
         dialog = made().open("main", session_name=f"talk {talk}").current_dialog
         dialog.append(said_before(*_speakers()))
-
-    async def turn(talk: int, said: str) -> None:
-        agent = made()
-        await agent.aopen("main", session_name=f"talk {talk}", resume=True)
-        await agent.arespond(said)
-
     try:
-        yield turn
+        yield made
     finally:
         store.close()
 
 
 @asynccontextmanager
-async def langgraph(url: str, schema: str) -> AsyncIterator[Turn]:
+async def palaver_agent(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
+    """An agent of palaver, one a request."""
+    async with _clerks(url, schema, talks) as made:
+
+        async def turn(talk: int, said: str) -> None:
+            agent = await made().aopen("main", session_name=f"talk {talk}", resume=True)
+            await agent.arespond(said)
+
+        yield turn
+
+
+@asynccontextmanager
+async def palaver_agents_kept(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
+    """The same, with agents that the process keeps; another worker may have answered since."""
+    kept: dict[int, Any] = {}
+    async with _clerks(url, schema, talks) as made:
+
+        async def turn(talk: int, said: str) -> None:
+            if talk not in kept:
+                kept[talk] = await made().aopen("main", session_name=f"talk {talk}", resume=True)
+            await kept[talk].arespond(said)
+
+        yield turn
+
+
+@asynccontextmanager
+async def langgraph(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
     """A graph of one node, with AsyncPostgresSaver."""
     from langchain_core.messages import AIMessage, HumanMessage  # noqa: PLC0415
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
@@ -157,7 +209,7 @@ async def langgraph(url: str, schema: str) -> AsyncIterator[Turn]:
             return {"messages": [AIMessage(await model())]}
 
         graph = StateGraph(MessagesState).add_node("model", node).add_edge(START, "model").compile(checkpointer=saver)
-        for talk in range(CONVERSATIONS):
+        for talk in talks:
             await graph.aupdate_state(_thread(talk), {"messages": said_before(HumanMessage, AIMessage)})
 
         async def turn(talk: int, said: str) -> None:
@@ -171,7 +223,7 @@ def _thread(talk: int) -> Any:  # noqa: ANN401 - a RunnableConfig
 
 
 @asynccontextmanager
-async def openai_agents(url: str, schema: str) -> AsyncIterator[Turn]:
+async def openai_agents(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
     """A run of openai-agents with its SQLAlchemySession."""
     from agents import Agent, ModelResponse, Runner, Usage, set_tracing_disabled  # noqa: PLC0415
     from agents.extensions.memory import SQLAlchemySession  # noqa: PLC0415
@@ -195,8 +247,8 @@ async def openai_agents(url: str, schema: str) -> AsyncIterator[Turn]:
 
     engine = create_async_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=16, max_overflow=0)
     till = Agent(name="till", instructions="You keep the till.", model=Slow())
-    for talk in range(CONVERSATIONS):
-        session = SQLAlchemySession(f"talk {talk}", engine=engine, create_tables=talk == 0)
+    for talk in talks:
+        session = SQLAlchemySession(f"talk {talk}", engine=engine, create_tables=talk == talks[0])
         roles = (lambda said: {"role": "user", "content": said}), (lambda said: {"role": "assistant", "content": said})
         await session.add_items(said_before(*roles))
 
@@ -207,20 +259,91 @@ async def openai_agents(url: str, schema: str) -> AsyncIterator[Turn]:
     await engine.dispose()
 
 
-CONTESTANTS: dict[str, Callable[[str, str], Any]] = {
+@asynccontextmanager
+async def pydantic_ai(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
+    """A run of pydantic-ai, its messages in rows of JSON as its documentation keeps them (https://ai.pydantic.dev/examples/chat-app/)."""
+    from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+    from pydantic_ai import Agent, ModelMessagesTypeAdapter  # noqa: PLC0415
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart  # noqa: PLC0415
+    from pydantic_ai.models.function import AgentInfo, FunctionModel  # noqa: PLC0415
+
+    del schema
+
+    async def answered(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart(await model())])
+
+    till = Agent(FunctionModel(answered), instructions="You keep the till.")
+    speakers: tuple[Callable[[str], ModelMessage], ...] = (
+        lambda said: ModelRequest(parts=[UserPromptPart(said)]),
+        lambda said: ModelResponse(parts=[TextPart(said)]),
+    )
+    add = "INSERT INTO runs (talk, body) VALUES (%s, %s)"
+    async with AsyncConnectionPool(url, min_size=16, max_size=16, kwargs={"autocommit": True}) as pool:
+        async with pool.connection() as connection:
+            await connection.execute("CREATE TABLE IF NOT EXISTS runs (seq bigserial, talk int, body text)")
+            await connection.execute("CREATE INDEX IF NOT EXISTS runs_by_talk ON runs (talk, seq)")
+            before = said_before(*speakers)
+            runs = [ModelMessagesTypeAdapter.dump_json(before[at : at + 2]).decode() for at in range(0, MESSAGES, 2)]
+            await connection.cursor().executemany(add, [(talk, run) for talk in talks for run in runs])
+
+        async def turn(talk: int, said: str) -> None:
+            async with pool.connection() as connection:
+                rows = await connection.execute("SELECT body FROM runs WHERE talk = %s ORDER BY seq", (talk,))
+                runs = await rows.fetchall()
+            history = [message for (body,) in runs for message in ModelMessagesTypeAdapter.validate_json(body)]
+            result = await till.run(said, message_history=history)
+            async with pool.connection() as connection:
+                await connection.execute(add, (talk, result.new_messages_json().decode()))
+
+        yield turn
+
+
+CONTESTANTS: dict[str, Callable[[str, str, Talks], Any]] = {
     "by hand": by_hand,
     "palaver, dialog": palaver_dialog,
+    "palaver, dialogs kept": palaver_kept,
     "palaver, agent": palaver_agent,
+    "palaver, agents kept": palaver_agents_kept,
     "langgraph": langgraph,
     "openai-agents": openai_agents,
+    "pydantic-ai": pydantic_ai,
 }
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------------------------
 
 
+def _proxy(folder: Path, door: Connection) -> None:
+    """Count in a process of its own, so that it takes no time of the contestants' interpreter; what arrives is the next delay."""
+    with counted(folder) as (place, traffic):
+        door.send(place)
+        while True:
+            traffic.delay = door.recv()
+            door.send((traffic.journeys, traffic.statements))
+            traffic.clear()
+
+
+@contextmanager
+def _proxied(folder: Path) -> Iterator[tuple[Path, Callable[[float], tuple[int, int]]]]:
+    """Yield the folder of a socket that is away from the server, and what sets how far, and returns journeys and statements since the last call."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_proxy, args=(folder, there), daemon=True)
+    process.start()
+
+    def away(delay: float) -> tuple[int, int]:
+        here.send(delay / 2)  # each way
+        asked: tuple[int, int] = here.recv()
+        return asked
+
+    try:
+        yield here.recv(), away
+    finally:
+        process.kill()
+        process.join()
+
+
 def run(folder: Path, *, quick: bool) -> list[Row]:
-    """Let each contestant answer in all conversations at once, several times, at each distance."""
+    """Let each contestant answer in all conversations at once, several times, at each distance; then in several processes."""
     del folder
     programs = postgres.wheel_programs()
     reason = postgres.why_missing(programs)
@@ -229,39 +352,91 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     rows = []
     sys.setswitchinterval(SWITCH_SECONDS)
     with (
-        postgres.server(programs, on_disk=True, shared_buffers="128MB", max_connections=120) as server,
-        counted(server.folder) as (place, traffic),
+        postgres.server(programs, on_disk=True, shared_buffers="128MB", max_connections=300) as server,
+        _proxied(server.folder) as (place, away),
     ):
-        for number, (name, contestant) in enumerate(CONTESTANTS.items()):
+        for number, name in enumerate(CONTESTANTS):
             address = f"postgresql://palaver@/postgres?host={place}"
-            rows += asyncio.run(_measured(name, contestant(address, f"bench{number}"), traffic, quick=quick))
+            rows += asyncio.run(_measured(name, address, f"bench{number}", away, quick=quick))
+        for number, name in enumerate(() if quick else CONTESTANTS):
+            rows.append(_in_processes(name, f"postgresql://palaver@/postgres?host={server.folder}", f"bench{number}"))
     return rows
 
 
-async def _measured(name: str, contestant: Any, traffic: Traffic, *, quick: bool) -> list[Row]:  # noqa: ANN401 - an async context manager
+async def _measured(name: str, address: str, schema: str, away: Any, *, quick: bool) -> list[Row]:  # noqa: ANN401 - a callable
     rows = []
-    async with AsyncExitStack() as stack:
-        turn: Turn = await stack.enter_async_context(contestant)
+    async with CONTESTANTS[name](address, schema, range(CONVERSATIONS)) as turn:
         await asyncio.gather(*(turn(talk, "Warm up.") for talk in range(CONVERSATIONS)))
-        traffic.clear()
+        away(0.0)
         await turn(0, "How many lamps?")
-        asked = f"{traffic.journeys} journeys, {traffic.statements} statements"
+        asked = "{} journeys, {} statements".format(*away(0.0))
         for delay in DELAYS[:1] if quick else DELAYS:
-            traffic.delay = delay / 2  # each way
+            away(delay)
             rows.append(await _together(f"{name}, {delay * 1000:.0f} ms away ({asked})", turn, quick=quick))
-        traffic.delay = 0.0
+        away(0.0)
     return rows
+
+
+class _Crowd(NamedTuple):
+    """What the processes of a contestant share."""
+
+    name: str
+    address: str
+    schema: str
+    alone: Any
+    ready: Any
+    said: Any
+
+
+def _in_processes(name: str, address: str, schema: str) -> Row:
+    spawn = multiprocessing.get_context("spawn")
+    crowd = _Crowd(name, address, schema, spawn.Lock(), spawn.Barrier(PROCESSES), spawn.SimpleQueue())
+    processes = [spawn.Process(target=_worker, args=(crowd, number)) for number in range(PROCESSES)]
+    for process in processes:
+        process.start()
+    parts: list[tuple[float, float, list[float]]] = [crowd.said.get() for _ in processes]
+    for process in processes:
+        process.join()
+    lengths = [length for _, _, some in parts for length in some]
+    elapsed = max(ended for _, ended, _ in parts) - min(begun for begun, _, _ in parts)
+    figures = f"{len(lengths) / elapsed:.0f} turns/s, p99 {_p99(lengths):.0f} ms"
+    return Row(f"{name}, {PROCESSES} processes of {CONVERSATIONS_OF_EACH} conversations", figures, "")
+
+
+def _worker(crowd: _Crowd, number: int) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
+    asyncio.run(_answered(crowd, number))
+
+
+async def _answered(crowd: _Crowd, number: int) -> None:
+    """Answer in conversations of its own, at the same time as the other processes."""
+    first = CONVERSATIONS + number * CONVERSATIONS_OF_EACH
+    talks = range(first, first + CONVERSATIONS_OF_EACH)
+    async with AsyncExitStack() as stack:
+        with crowd.alone:  # whoever makes tables is alone
+            contestant = CONTESTANTS[crowd.name](crowd.address, crowd.schema, talks)
+            turn: Turn = await stack.enter_async_context(contestant)
+            await asyncio.gather(*(turn(talk, "Warm up.") for talk in talks))
+        gc.collect()
+        gc.freeze()
+        lengths: list[float] = []
+        crowd.ready.wait()
+        begun = time.time()
+        await asyncio.gather(*(_talk(turn, talk, TURNS, lengths) for talk in talks))
+        crowd.said.put((begun, time.time(), lengths))
+        crowd.ready.wait()  # who ends earlier takes no time from the others
+
+
+async def _talk(turn: Turn, talk: int, turns: int, lengths: list[float]) -> None:
+    for _ in range(turns):
+        start = time.perf_counter()
+        await turn(talk, "How many lamps are left?")
+        lengths.append(time.perf_counter() - start - MODEL_SECONDS)
 
 
 async def _together(what: str, turn: Turn, *, quick: bool) -> Row:
     lengths: list[float] = []
     late: list[float] = []
-
-    async def talk(number: int) -> None:
-        for _ in range(1 if quick else TURNS):
-            start = time.perf_counter()
-            await turn(number, "How many lamps are left?")
-            lengths.append(time.perf_counter() - start - MODEL_SECONDS)
 
     async def lag() -> None:
         while True:
@@ -273,7 +448,7 @@ async def _together(what: str, turn: Turn, *, quick: bool) -> Row:
     gc.freeze()  # likewise
     watching = asyncio.ensure_future(lag())
     begun, processor = time.perf_counter(), time.process_time()
-    await asyncio.gather(*map(talk, range(CONVERSATIONS)))
+    await asyncio.gather(*(_talk(turn, talk, 1 if quick else TURNS, lengths) for talk in range(CONVERSATIONS)))
     elapsed, worked = time.perf_counter() - begun, time.process_time() - processor
     watching.cancel()
     turns = len(lengths)

@@ -1,7 +1,8 @@
 """A web server whose conversations survive it: `uvicorn demo.server:app --workers 4 --timeout-graceful-shutdown 30`.
 
-Every worker has one store, every request an agent of its own: what an agent knows is in the store, so any worker answers the next request. The
-environment says which store (`PALAVER_STORE`, a path or an address) and which model (`PALAVER_MODEL`).
+Every worker has one store. What an agent knows is in the store, so any worker answers the next request; a worker keeps the agents of the conversations
+that were active last, and these only read what other workers wrote. The environment says which store (`PALAVER_STORE`, a path or an address)
+and which model (`PALAVER_MODEL`).
 """
 
 from __future__ import annotations
@@ -38,29 +39,42 @@ def clerk(store: Store) -> Agent[Any]:
 router = APIRouter()
 
 
-async def opened(request: Request, name: str) -> Agent[Any]:
-    """Return an agent in the conversation of a name, which begins with its first request."""
+KEPT = 100
+"""The most agents that a worker keeps. One of a conversation of 100 messages takes about 400 kB."""
+
+
+@asynccontextmanager
+async def lent(request: Request, name: str) -> AsyncIterator[Agent[Any]]:
+    """Lend a request the agent of a conversation, which begins with its first request.
+
+    A second request at the same time has an agent of its own, and gets `Busy`. After an error the next request reads the conversation anew.
+    """
     state = request.app.state
-    agent: Agent[Any] = state.agent_for(state.store)
-    return await agent.aopen("main", session_name=name, resume=True)
+    kept: dict[str, Agent[Any]] = state.kept
+    agent = kept.pop(name, None)
+    if agent is None:
+        agent = await state.agent_for(state.store).aopen("main", session_name=name, resume=True)
+    yield agent
+    kept[name] = agent
+    while len(kept) > KEPT:
+        del kept[next(iter(kept))]
 
 
 @router.post("/talks/{name}")
 async def say(name: str, said: Said, request: Request) -> dict[str, Any]:
     """Answer."""
-    agent = await opened(request, name)
-    answer = await agent.arespond(said.text)
-    return {"text": answer.content, "messages": agent.current_dialog.opened.count}
+    async with lent(request, name) as agent:
+        answer = await agent.arespond(said.text)
+        return {"text": answer.content, "messages": agent.current_dialog.opened.count}
 
 
 @router.post("/talks/{name}/events")
 async def tell(name: str, said: Said, request: Request) -> StreamingResponse:
     """Answer piece by piece, as server-sent events. A client that leaves interrupts the turn; the next request continues it."""
-    agent = await opened(request, name)
 
     async def lines() -> AsyncIterator[str]:
         try:
-            async with agent.stream(said.text) as events:
+            async with lent(request, name) as agent, agent.stream(said.text) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
                         yield f"data: {json.dumps({'text': event.text})}\n\n"
@@ -90,7 +104,7 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.store, app.state.agent_for = open_store(address), agent_for
+        app.state.store, app.state.agent_for, app.state.kept = open_store(address), agent_for, {}
         gc.collect()
         gc.freeze()  # modules stay: the collector need not look through them again and again
         sys.setswitchinterval(0.001)  # worker threads compute requests: the event loop gets its turn between

@@ -55,7 +55,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_conversation_survives_its_requests_and_the_server(address: str) -> None:
-    """Each request has an agent of its own; a server that was started again goes on where the last one ended."""
+    """A server that was started again goes on where the last one ended."""
 
     async def work() -> None:
         async with client(address, Clerks("One lamp.", "Two lamps.")) as http:
@@ -73,6 +73,21 @@ def test_a_conversation_survives_its_requests_and_the_server(address: str) -> No
     asyncio.run(work())
     with closing(open_store(address)) as store:
         assert len(Session.list(store, name="ann")) == 1
+
+
+def test_workers_take_turns_in_one_conversation(address: str) -> None:
+    """Two workers answer in turn, each with the agent that it kept, and both send the model all that was said."""
+
+    async def work() -> None:
+        clerks = [Clerks(*(f"{worker} {number}" for number in range(3))) for worker in "ab"]
+        async with client(address, clerks[0]) as first, client(address, clerks[1]) as second:
+            for turn in range(6):
+                http = (first, second)[turn % 2]
+                told = (await http.post("/talks/ann", json={"text": f"turn {turn}"})).json()
+                assert told == {"text": f"{'ab'[turn % 2]} {turn // 2}", "messages": 2 * turn + 3}
+                assert len(clerks[turn % 2].provider.requests[-1].body["messages"]) == 2 * turn + 2
+
+    asyncio.run(work())
 
 
 def test_a_second_request_is_told_to_wait(address: str) -> None:

@@ -824,6 +824,8 @@ class Dialog:
         self.opened.prompt.reload()
         return self
 
+    areload = in_worker(reload)
+
     # --- views and requests ------------------------------------------------------------------------------------------------------------
 
     def view(
