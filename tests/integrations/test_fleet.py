@@ -24,6 +24,7 @@ from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.opening import address
 from palaver.wire import Request
 from tests import postgres
+from tests.journeys import counted
 from tests.postgres_wheel import wheel_server
 
 procrastinate = pytest.importorskip("procrastinate", reason="procrastinate is not installed: ./run setup")
@@ -85,6 +86,35 @@ def test_said_is_answered(yard: NewYard) -> None:
     assert {"two", "three"} < set(said)
     assert said[-1] == "You said: three"
     assert till.jobs() == []
+
+
+def test_turn_of_a_fleet_takes_few_journeys(postgres_server: postgres.Server) -> None:
+    """Saying something takes 6 journeys and a commit; the worker's turn takes 8 and 3, as many as the agent that opens its session by itself."""
+    url = postgres_server.url()
+    with counted(postgres_server.folder) as (folder, traffic):
+        till = Yard(url, echo, store=url.replace(str(postgres_server.folder), str(folder)), stale=600)
+        make_tables(url)
+
+        def within(journeys: int, statements: int, commits: int) -> None:
+            assert traffic.journeys <= journeys, traffic
+            assert traffic.statements <= statements, traffic
+            assert traffic.commits <= commits, traffic
+
+        async def work() -> None:
+            async with till.worker():
+                for text in ("one", "two"):
+                    await till.fleet.say("till 1", text)
+                    await till.settled()
+                traffic.clear()
+                await till.fleet.say("till 1", "three")
+                await till.settled()
+                within(14, 46, 4)
+            traffic.clear()
+            await till.fleet.say("till 1", "four")
+            within(6, 16, 1)
+
+        asyncio.run(work())
+        till.store.close()
 
 
 def test_said_during_a_run_needs_one_job_more(yard: NewYard) -> None:

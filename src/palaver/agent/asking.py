@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from palaver.agent.compacting import is_plain, room_after, shaped
-from palaver.agent.events import AnswerRefused, Asking, Delivered, Retrying
+from palaver.agent.events import AnswerRefused, Asking, Retrying
 from palaver.agent.invoking import InvokeResult, ProviderInvoker
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.trace import Trace
-from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, deliveries, unfinished
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, RejectedAnswer, attempt_entry, unfinished
 from palaver.errors import (
     AgentFailure,
     Conflict,
@@ -66,13 +66,12 @@ async def ask(run: AgentRun, *, final: bool) -> None:
 
 
 async def _deliver(run: AgentRun) -> None:
-    """Append the messages of the inbox to the conversation, unless they would interrupt a tool of the provider's own."""
+    """Append the messages of the inbox to the conversation."""
     await run.awaited(run.look)
-    entries = () if run.turn.waits else deliveries(run.turn.inbox, run.dialog.dialog_id)
+    entries = run.due()
     if entries:
         await run.record(*entries)
-        for entry in entries:
-            await run.listeners.emit(Delivered(entry.message))
+        await run.tell(entries)
 
 
 async def _declare(run: AgentRun) -> None:

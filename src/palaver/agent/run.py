@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 
 from palaver.agent.claim import this_process
-from palaver.agent.events import AgentEvent
+from palaver.agent.events import AgentEvent, Delivered
 from palaver.agent.invoking import StreamHandler
 from palaver.agent.options import CallSettings
 from palaver.agent.trace import Answer, Trace
@@ -189,15 +189,29 @@ class AgentRun:
         """Return the whole view after the newest own entry."""
         return self.dialog.opened.known_view()
 
-    async def begin(self) -> None:
+    async def begin(self, *, deliver: bool) -> None:
         """Begin or resume the turn, in one step with its message. A process that ran it until now gets a `Conflict` at its next step.
+
+        Args:
+            deliver: Whether the messages of the inbox follow in the same step.
 
         Raises:
             Busy: Another process was first; nothing was written.
         """
-        await self.awaited(self._begin)
+        come = self.due() if deliver else ()
+        await self.awaited(partial(self._begin, come))
+        await self.tell(come)
 
-    def _begin(self) -> None:
+    def due(self) -> tuple[MessageEntry, ...]:
+        """Return the entries that make the inbox part of the conversation, unless they would interrupt a tool of the provider's own."""
+        return () if self.turn.waits else deliveries(self.turn.inbox, self.dialog.dialog_id)
+
+    async def tell(self, delivered: Iterable[MessageEntry]) -> None:
+        """Tell the listeners which messages are part of the conversation now."""
+        for entry in delivered:
+            await self.listeners.emit(Delivered(entry.message))
+
+    def _begin(self, come: Iterable[Entry]) -> None:
         store, dialog_id = self.dialog.store, self.dialog.dialog_id
         # the process that ran it is dead, or silent for too long: `require_unclaimed` has looked
         closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
@@ -213,9 +227,9 @@ class AgentRun:
             if said and (closing or self.turn.pending):  # the calls of the turn come before the message
                 with store.transaction():
                     self._queue()
-                    self._record(*closing, *marks)
+                    self._record(*closing, *marks, *come)
             else:
-                self._record(*closing, *said, *marks)
+                self._record(*closing, *said, *marks, *come)
         except Conflict as error:
             raise Busy(dialog_id, error.expected, error.actual) from error
         self.said = None

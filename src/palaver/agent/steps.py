@@ -153,12 +153,13 @@ async def go(run: AgentRun) -> None:
 
 
 async def _steps(run: AgentRun) -> None:
-    if isinstance(next_step(run), Wait):  # there is no decision yet: a message waits, too
+    first = next_step(run)
+    if isinstance(first, Wait):  # there is no decision yet: a message waits, too
         await run.queue()
         await _wait(run)
         return
     if run.said is not None or not run.turn.over:
-        await run.begin()
+        await run.begin(deliver=isinstance(first, Ask))
     while run.turn.open:
         step = next_step(run)
         match step:

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from palaver.agent import Agent, Decision, ProviderInvoker, decide
-from palaver.agent.approvals import annotate
 from palaver.agent.attention import CANCELLED, Attention, attention
 from palaver.errors import (
     AgentFailure,
@@ -37,8 +36,9 @@ from palaver.ids import SessionId, now
 from palaver.integrations.keyed import in_thread
 from palaver.log.entries import Custom, Inbox
 from palaver.messages import UserMessage
-from palaver.session import Session
+from palaver.session import Dialog, Session
 from palaver.store import SessionRecord
+from palaver.store.connect import find_session
 
 try:
     import procrastinate
@@ -60,8 +60,9 @@ _LOG = logging.getLogger(__name__)
 _BEATS = 3
 """How often a worker reports, and looks for stalled jobs, in the time after which it is taken for dead."""
 
-_POLL_SECONDS = 1.0
-"""How often a worker looks for jobs that nobody announced: a job that waited for the end of another of its session."""
+_POLL_SECONDS = 0.2
+"""How often a worker looks for jobs of which no announcement came: one that waited for the end of another of its session, or one that was announced
+while procrastinate looked and found nothing. It costs half a percent of a core."""
 
 _AGAIN_SECONDS = 1.0
 """How long a worker waits before it begins again after the database went away."""
@@ -181,14 +182,12 @@ class Fleet:
             StoreError: The store failed, or the tables of the queue are missing or of another version; nothing was written.
         """
 
-        def write() -> SessionId:
-            dialog = self._agent(session, create=True).current_dialog
+        def write(dialog: Dialog) -> None:
             (message,) = dialog.opened.stamped(UserMessage(content=text))
-            annotate(dialog.store, dialog.dialog_id, Inbox(message=message))
+            dialog.opened.annotate(Inbox(message=message))
             self._jobs.wake(dialog.session_id)
-            return dialog.session_id
 
-        return await self._written(write)
+        return await self._written(session, write, create=True)
 
     async def decide(self, session: str, call_id: str, decision: Decision) -> None:
         """Record a decision about a call that waits, and wake the session, in one transaction.
@@ -198,12 +197,11 @@ class Fleet:
             StoreError: As for `say`.
         """
 
-        def write() -> None:
-            dialog = self._agent(session).current_dialog
+        def write(dialog: Dialog) -> None:
             decide(dialog, call_id, decision)
             self._jobs.wake(dialog.session_id)
 
-        await self._written(write)
+        await self._written(session, write)
 
     async def wake_at(self, session: str, when: datetime) -> None:
         """Have a session looked at later: what waits then is done, a turn that failed is continued, and an agent's `approve` is asked again.
@@ -219,7 +217,7 @@ class Fleet:
         """
         if when.tzinfo is None:
             raise InvalidInput(f"{when!r} has no time zone.", hint="Pass datetime.now(UTC) + timedelta(...).")
-        await self._written(lambda: self._jobs.wake_later(Session.open(self.store, session).session_id, at=when))
+        await self._done(lambda: self._jobs.wake_later(find_session(self.store, session)[0].session_id, at=when))
 
     async def cancel(self, session: str) -> None:
         """Interrupt a session's turn, wherever it runs. Nothing continues until something new is said or decided; what was said is answered then.
@@ -229,12 +227,11 @@ class Fleet:
             StoreError: As for `say`.
         """
 
-        def write() -> None:
-            dialog = self._agent(session).current_dialog
-            annotate(dialog.store, dialog.dialog_id, Custom(custom_type=CANCELLED, data={}))
+        def write(dialog: Dialog) -> None:
+            dialog.opened.annotate(Custom(custom_type=CANCELLED, data={}))
             self._jobs.abort(dialog.session_id)
 
-        await self._written(write)
+        await self._written(session, write)
 
     async def sweep(self, since: float = 0.0) -> int:
         """Wake the sessions of the fleet's agents that have something to do and no job, and return how many there were.
@@ -400,7 +397,6 @@ class Fleet:
             trace = await agent.arespond(return_session=True, take_over=True)
             if trace.state == "waiting":
                 return
-            await self._done(dialog.opened.refresh)
 
     def _slots(self, record: SessionRecord, agent: Agent[Any]) -> Iterator[tuple[str, int]]:
         """Yield the slots that a session needs, each with its size."""
@@ -421,25 +417,22 @@ class Fleet:
 
         return await in_thread(self.store, checked)
 
-    async def _written(self, write: Callable[[], T]) -> T:
-        """Write something in one transaction."""
+    async def _written(self, session: str, write: Callable[[Dialog], None], *, create: bool = False) -> SessionId:
+        """Write something in one transaction to the dialog of a session, and return the session's id. What is read before is not part of it."""
 
-        def whole() -> T:
+        def whole() -> SessionId:
+            try:
+                dialog = self._agent_of(find_session(self.store, session)[0]).current_dialog
+            except NotFound:
+                if not create:
+                    raise
+                dialog = None
             with self.store.transaction():
-                return write()
+                dialog = dialog or self._own(session).open(session, session_name=session, resume=True).current_dialog
+                write(dialog)
+            return dialog.session_id
 
         return await self._done(whole)
-
-    def _agent(self, reference: str, *, create: bool = False) -> Agent[Any]:
-        """Return the agent of a session, with its dialog active."""
-        try:
-            session = Session.open(self.store, reference)
-        except NotFound:
-            if not create:
-                raise
-            agent = self._own(reference)
-            return agent.open(reference, session_name=reference, resume=True)
-        return self._agent_of(session.record)
 
     def _agent_of(self, record: SessionRecord) -> Agent[Any]:
         agent = self._own(record.name)

@@ -146,11 +146,11 @@ class SessionQueue:
 
     def _put(self, session_id: SessionId, task: str, **values: object) -> None:
         default = {"lock": None, "at": None, "after": None}
-        self._ask(_PUT, **default | values, queue=self._name, task=task, session=session_id)
+        self._do(_PUT, **default | values, queue=self._name, task=task, session=session_id)
 
     def abort(self, session_id: SessionId) -> None:
         """Have the worker that runs the job of a session interrupt it."""
-        self._ask(_ABORT, session=session_id)
+        self._do(_ABORT, session=session_id)
 
     def reap(self, stale: float, most: int) -> int:
         """End the jobs of dead workers, put their successors into the queue, and return how many ended.
@@ -198,6 +198,11 @@ class SessionQueue:
         with self._store.connection() as connection:
             connection.execute("SELECT set_config('search_path', %s, true)", (self._path,))
             yield connection
+
+    def _do(self, statement: str, **values: object) -> None:
+        """Execute a statement whose rows say nothing: its journey is the transaction's."""
+        with self._lent() as connection:
+            connection.execute(statement, values)
 
     def _ask(self, statement: str, **values: object) -> list[tuple[Any, ...]]:
         with self._lent() as connection:
