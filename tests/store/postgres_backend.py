@@ -30,11 +30,11 @@ def run(url: str, sql: str, *values: object) -> Any:  # noqa: ANN401 - whatever 
     return None if row is None else row[0]
 
 
-def emptied(server: Server) -> str:
-    """Return the address of an empty store: always the same schema of a server, for making one takes a tenth of a second."""
-    url = server.used_again.get("laws")
+def emptied(server: Server, more: str = "") -> str:
+    """Return the address of an empty store: always the same schema of a server and parameters, for making one takes a tenth of a second."""
+    url = server.used_again.get(f"laws{more}")
     if url is None:
-        url = server.used_again["laws"] = server.url()
+        url = server.used_again[f"laws{more}"] = server.url() + more
         PostgresStore(url).close()
     for table in _TABLES.split(", "):
         run(url, f"DELETE FROM {table}")  # noqa: S608 - one of ours
@@ -42,10 +42,10 @@ def emptied(server: Server) -> str:
 
 
 class PostgresBackend(Backend):
-    """A store in one schema of a server."""
+    """A store in one schema of a server; `more` are further parameters of its address."""
 
-    def __init__(self, server: Server, durability: Durability = Durability.FULL) -> None:
-        self.url = emptied(server)
+    def __init__(self, server: Server, durability: Durability = Durability.FULL, more: str = "") -> None:
+        self.url = emptied(server, more)
         self.durability = durability
 
     def open(self) -> Store:

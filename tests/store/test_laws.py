@@ -36,3 +36,12 @@ class TestPostgresStore(StoreLaws):
     def backend(self, postgres_server: Server) -> Backend:
         """Return a store in an empty schema."""
         return PostgresBackend(postgres_server)
+
+
+class TestPartitionedStore(StoreLaws):
+    """One schema of a server, whose tables have partitions."""
+
+    @pytest.fixture
+    def backend(self, postgres_server: Server) -> Backend:
+        """Return a store in an empty schema."""
+        return PostgresBackend(postgres_server, more="&partitions=3")

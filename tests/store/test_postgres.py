@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from palaver import Session, UserMessage
 from palaver.errors import InvalidInput, StoreBusy, StoreError
-from palaver.store import Durability
+from palaver.ids import SessionId, new_session_id
+from palaver.store import Durability, SessionRecord
 from palaver.store.erasing import Erasing
 from palaver.store.lease import acquire, renew
 from palaver.store.postgres import PostgresStore
@@ -25,7 +26,7 @@ from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.postgres import Server, server
 from tests.postgres_wheel import wheel_server
-from tests.store.postgres_backend import emptied, run
+from tests.store.postgres_backend import connected, emptied, run
 
 
 @pytest.fixture
@@ -115,6 +116,105 @@ def test_database_that_holds_not_every_text_is_refused(postgres_server: Server) 
     run(url, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     with pytest.raises(InvalidInput, match="LATIN1"):
         PostgresStore(url.replace("/postgres?", "/latin?"))
+
+
+# --- partitions -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parted(postgres_server: Server) -> Iterator[PostgresStore]:
+    """Return an empty store in three partitions."""
+    with PostgresStore(emptied(postgres_server, "&partitions=3")) as store:
+        yield store
+
+
+def partition(begun: Begun) -> str:
+    """Return how the names of a session's tables end, by its id."""
+    return f"_{int(begun.session[-4:], 16) % 3:03}"
+
+
+def test_partitions_are_chosen_when_a_store_is_made(postgres_server: Server, url: str) -> None:
+    """The store knows their number; an address that names another one is refused, and so is one that is no number of partitions."""
+    place = postgres_server.url()
+    with PostgresStore(f"{place}&partitions=2") as made, PostgresStore(place) as again:
+        begun = begin(made)
+        assert address(made.url).partitions == 2
+        assert again.session(begun.session) == made.session(begun.session)
+        assert again.append(begun.dialog, [words(b"a")], -1) == tuple(made.headers(begun.dialog))
+    for where, told in (
+        (f"{place}&partitions=3", "has 2 partitions, not 3"),
+        (f"{url}&partitions=2", "has 1 partition"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            PostgresStore(where)
+    for number in ("0", "257", "-1", "many"):
+        with pytest.raises(InvalidInput, match="from 1 to 256"):
+            address(f"{url}&partitions={number}")
+
+
+def test_rows_of_a_session_lie_in_one_partition(parted: PostgresStore) -> None:
+    """Entries, references and texts are where the last digits of the session's id say, and come back from there."""
+    for number in range(12):
+        begun = begin(parted)
+        begun.say(b"number %d" % number, b'{"digest": "%s"}' % parted.put_blob(b"%d" % number).encode())
+        parted.index(lambda _kind, body: body.decode(), session_id=begun.session)
+        for table in ("entries", "payload_refs", "texts"):
+            where = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM {} WHERE session_no = (SELECT session_no FROM sessions WHERE session_id = %s)"
+            assert run(parted.url, where.format(table), begun.session) == f"{table}{partition(begun)}"
+        assert [hit.session_id for hit in parted.search(f"number {number}", session_id=begun.session)] == [
+            begun.session
+        ]
+    assert len(parted.search("number")) == 12
+
+
+def test_work_on_a_session_touches_no_other_partition(parted: PostgresStore) -> None:
+    """While somebody has the other partitions for himself, a session is read, written, indexed and searched as ever."""
+    begun = begin(parted)
+    others = [f"_{number:03}" for number in range(3) if f"_{number:03}" != partition(begun)]
+    tables = ", ".join(f"{table}{end}" for table in ("entries", "payload_refs", "texts") for end in others)
+    with connected(parted.url) as other, PostgresStore(f"{parted.url}&options=-clock_timeout%3D1000") as impatient:
+        other.execute(f"BEGIN; LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+        same = Begun(impatient, begun.session, begun.dialog)
+        header = same.say(b"a lamp", b'{"digest": "%s"}' % impatient.put_blob(b"a picture").encode())[-1]
+        same.store.append(begun.dialog, [words(b"known")], header.turn_head, header)
+        assert impatient.index(lambda _kind, body: body.decode(), session_id=begun.session) == 3
+        assert len(impatient.search("lamp", session_id=begun.session)) == 1
+        assert len(impatient.tail(begun.dialog)) == len(same.said()) == len(list(impatient.headers(begun.dialog))) == 3
+        root = impatient.root(begun.session)
+        assert root is not None
+        assert len(root[1]) == 3
+        assert list(impatient.latest_of_kind(begun.dialog, "label")) == []
+        assert impatient.verify(begun.dialog) == ()
+        other.execute("ROLLBACK")
+
+
+def test_partitions_are_verified(postgres_server: Server) -> None:
+    """A partition that was taken away, and a session that lies where its id does not say, are found."""
+    with PostgresStore(f"{postgres_server.url()}&partitions=3") as store:
+        session = SessionId(f"{new_session_id()[:-4]}0000")
+        store.create_session(SessionRecord(session_id=session))
+        assert list(store.faults(None)) == []
+        run(store.url, "ALTER TABLE texts DETACH PARTITION texts_001")
+        run(store.url, "UPDATE sessions SET session_id = left(session_id, 28) || '0001'")
+        assert [(place, code) for place, code, _what in store.faults(None)] == [
+            ("texts_001", "wrong_schema"),
+            (f"{session[:-4]}0001", "wrong_schema"),
+        ]
+
+
+def test_planner_knows_nothing_of_what_was_said(parted: PostgresStore) -> None:
+    """No statistics are kept of texts, in a partition either: they would outlive an erasure."""
+    begun = begin(parted)
+    begun.say(*(b"a lamp" for _ in range(50)))
+    parted.index(lambda _kind, body: body.decode())
+    run(parted.url, "ANALYZE")
+    kept = "SELECT string_agg(attname, ' ') FROM pg_stats WHERE schemaname = %s AND tablename LIKE %s AND attname = ANY(%s)"
+    schema, secret = (
+        address(parted.url).schema,
+        ["body", "digest", "calls", "open_calls", "response", "deflated", "tokens"],
+    )
+    assert run(parted.url, kept, schema, f"%\\{partition(begun)}", secret) is None
+    assert run(parted.url, kept, schema, f"%\\{partition(begun)}", ["seq"])
 
 
 # --- durability, reading only ---------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ def open_store(
 
     Args:
         url: `memory:`, `sqlite:///absolute/path`, the path of a file, where `~` is the home folder, or
-            `postgresql://user@host/database?schema=name`, which needs the extra `postgres`.
+            `postgresql://user@host/database?schema=name`, which needs the extra `postgres`; `partitions=16` makes a new one in partitions.
         create: False to raise when nothing is there.
         read_only: True to refuse every write.
         durability: What an acknowledged write survives; a store in memory has its own.

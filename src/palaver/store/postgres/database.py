@@ -7,20 +7,22 @@ import re
 import select
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import sql
+from psycopg import RawCursor, sql
 from psycopg.pq import TransactionStatus
 from psycopg.waiting import Ready, Wait
 
 from palaver.errors import InvalidInput, PalaverError, StoreBusy
 from palaver.store import text
+from palaver.store.postgres import partitions
 from palaver.store.postgres.faults import fault, unknown_outcome
 from palaver.store.postgres.opening import Connection, PostgresOpener, address, formats
+from palaver.store.postgres.partitions import PARTED, part_of
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import DatabaseOf, NotAsRequired, Row, Rows
 from palaver.store.sql.statements import statements
@@ -45,11 +47,23 @@ _WORDS = {
 }
 
 
+_PART = "/*partition*/"
+"""Follows, in a statement, the name of a table that may have partitions. New rows find theirs by themselves."""
+
+
 @cache
 def _statements(schema: str) -> Mapping[str, str]:
     words = {"s": f"{schema}.", "entries": f"{schema}.entries AS e", "matches": f"{schema}.texts AS x", **_WORDS}
+    parted = re.compile(rf"(?<!INTO )\b({schema}\.(?:{'|'.join(PARTED)}))\b")
     named = statements("palaver.store.postgres", words)
-    return MappingProxyType({name: _VALUE.sub(r"%(\1)s", one) for name, one in named.items()})
+    return MappingProxyType({name: parted.sub(rf"\1{_PART}", one) for name, one in named.items()})
+
+
+@lru_cache(maxsize=8192)
+def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return SQL with numbers for the names of its values, and those names; psycopg would remember 128 texts, and partitions multiply them."""
+    names = tuple(dict.fromkeys(_VALUE.findall(sql)))
+    return _VALUE.sub(lambda name: f"${names.index(name[1]) + 1}", sql), names
 
 
 class PostgresRows(Rows):
@@ -57,14 +71,18 @@ class PostgresRows(Rows):
 
     connection: Connection
 
-    def __init__(self, connection: Connection, schema: str) -> None:
+    def __init__(self, connection: Connection, schema: str, partitions: int) -> None:
         self.connection = connection
         self.sql = _statements(schema)
+        self._partitions = partitions
 
     def ask(self, sql: str, values: Mapping[str, object]) -> Iterator[Row]:
-        """Send SQL and return what waits for its rows."""
-        held = {name: to_stored(value) if isinstance(value, str) else value for name, value in values.items()}
-        asking = self.connection.execute(sql, held, binary=True)
+        """Send SQL and return what waits for its rows; what is about one session goes to its partition."""
+        if self._partitions > 1:
+            sql = sql.replace(_PART, part_of(values, self._partitions))
+        numbered, names = _numbered(sql)
+        held = [to_stored(value) if isinstance(value, str) else value for value in map(values.__getitem__, names)]
+        asking = RawCursor(self.connection).execute(numbered, held, binary=True)
         self.connection.wait(_flushed(self.connection))
         return map(_given, asking)
 
@@ -76,10 +94,6 @@ class PostgresRows(Rows):
     def require(self, statement: str, /, **values: object) -> None:
         """Send a statement that fails unless another returns a row: dividing by its count needs no journey to see what it returns."""
         self.ask(f"SELECT 1 / count(*) FROM ({self.sql[statement]}) AS required", values)  # noqa: S608 - of our own statements
-
-    def where(self, statement: str, conditions: str, /, **values: object) -> list[Row]:
-        """Execute a statement with conditions in place of its mark, and return all its rows."""
-        return super().where(statement, _VALUE.sub(r"%(\1)s", conditions), **values)
 
 
 def _flushed(connection: Connection) -> Generator[Wait, Ready | int, None]:
@@ -160,7 +174,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
     def rows(self, connection: Connection) -> PostgresRows:
         """Return a connection for statements by their names."""
-        return PostgresRows(connection, self._schema)
+        return PostgresRows(connection, self._schema, self._opener.partitions)
 
     def together(self) -> AbstractContextManager[Rows]:
         """Lend a connection for reading, in a pipeline."""
@@ -230,6 +244,12 @@ class PostgresDatabase(DatabaseOf[Connection]):
         connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._schema}:{name}",))
         self._sync(connection)
 
+    def faults(self) -> Iterator[tuple[str, str, str]]:
+        """Return which partitions are not what they should be, and which sessions are not in theirs."""
+        if self._opener.partitions > 1:
+            with self.reading() as rows:
+                yield from partitions.faults(rows, self._schema, self._opener.partitions)
+
     # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
 
     def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
@@ -237,7 +257,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
         An index of arrays knows whole tokens only; what tokens begin with is looked for in each row, newest first.
         """
-        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"]}
+        values: dict[str, Any] = {"session_no": session_no, "all": [] if session_no is None else [f"#{session_no}"]}
         conditions = ["x.tokens @> :all"]
         for number, (whole, parts) in enumerate(text.terms(query)):
             if begun:
@@ -317,6 +337,7 @@ class PostgresStore(SqlStore):
 
         Args:
             url: `postgresql://user@host:port/database?schema=name`, with every parameter that libpq knows; the schema is `palaver` unless named.
+                `partitions=16` makes a new store in so many partitions.
             durability: `FULL` or `NORMAL`.
             read_only: True to refuse every write.
             create: False to raise when there is no such schema.

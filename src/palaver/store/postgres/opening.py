@@ -17,7 +17,9 @@ from psycopg.pq import PGconn, Ping
 
 from palaver.errors import InvalidInput, MissingFile, StoreError
 from palaver.ids import now
+from palaver.plurals import counted
 from palaver.store.postgres.faults import fault, unavailable
+from palaver.store.postgres.partitions import MOST_PARTITIONS, in_parts
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import Row
 from palaver.store.sql.statements import KEPT, Migration, check_format, migrations, require_kept
@@ -41,6 +43,7 @@ class Address:
         schema: The schema.
         place: For people: without a password.
         prepared: Whether the server keeps the plans of statements that a connection repeats.
+        partitions: How many partitions the tables that grow are made of; None for as many as they have.
     """
 
     url: str
@@ -48,6 +51,7 @@ class Address:
     schema: str
     place: str
     prepared: bool
+    partitions: int | None
 
 
 def _why(url: str, error: Exception) -> str:
@@ -56,12 +60,13 @@ def _why(url: str, error: Exception) -> str:
 
 
 def address(url: str) -> Address:
-    """Read an address: `postgresql://user@host:port/database?schema=name&prepared=yes`, with every other parameter that libpq knows.
+    """Read an address: `postgresql://user@host:port/database?schema=name&prepared=yes&partitions=16`, with every other parameter of libpq.
 
     Source: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
 
     Raises:
-        InvalidInput: It is not such an address, its schema is not a plain name, or `prepared` is neither yes nor no.
+        InvalidInput: It is not such an address, its schema is not a plain name, `prepared` is neither yes nor no, or `partitions` is no number
+            from 1 to 256.
     """
     try:
         parts = urlsplit(url)
@@ -72,10 +77,12 @@ def address(url: str) -> Address:
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:
         raise InvalidInput(f"This is not the address of a PostgreSQL database: {_why(url, error)}.") from None
-    ours = {"schema": SCHEMA, "prepared": "no"} | {key: value for key, value in asked if key in _OURS}
-    schema, prepared = ours["schema"], ours["prepared"]
+    ours = {"schema": SCHEMA, "prepared": "no", "partitions": ""} | {key: value for key, value in asked if key in _OURS}
+    schema, prepared, partitions = ours["schema"], ours["prepared"], ours["partitions"]
     if prepared not in {"yes", "no"}:
         raise InvalidInput(f"prepared={prepared} is not known.", hint="Give yes or no.")
+    if partitions and not (re.fullmatch("[0-9]{1,3}", partitions) and 1 <= int(partitions) <= MOST_PARTITIONS):
+        raise InvalidInput(f"partitions={partitions} is not known.", hint=f"Give a number from 1 to {MOST_PARTITIONS}.")
     if parts.scheme not in _SCHEMES or _SCHEMA_NAME.match(schema) is None:
         raise InvalidInput(
             f"{schema!r} cannot be the schema of a store.", hint="Give letters, digits and underscores, lower case."
@@ -86,11 +93,21 @@ def address(url: str) -> Address:
     )
     joint = "&" if urlsplit(conninfo).query else "?"
     more = "&prepared=yes" if prepared == "yes" else ""
-    return Address(f"{conninfo}{joint}schema={schema}{more}", conninfo, schema, place, prepared == "yes")
+    more += f"&partitions={partitions}" if partitions else ""
+    return Address(
+        f"{conninfo}{joint}schema={schema}{more}",
+        conninfo,
+        schema,
+        place,
+        prepared == "yes",
+        int(partitions) if partitions else None,
+    )
 
 
-_OURS = frozenset({"schema", "prepared"})
+_OURS = frozenset({"schema", "prepared", "partitions"})
 """The parameters of an address that libpq does not know."""
+
+_REPEATED_STATEMENTS = 16  # in each partition
 
 _REPEATED = 3
 """How often a connection executes a statement before the server is asked to keep its plan."""
@@ -142,12 +159,14 @@ class PostgresOpener:
         wait: How long to wait for a lock, and for a server that went away, in seconds.
         writable: False to refuse every write.
         settings: What a transaction that writes sets, by name.
+        partitions: How many partitions the tables that grow have; 1 for plain tables.
     """
 
     def __init__(self, where: Address, durability: Durability, wait: float, *, writable: bool) -> None:
         self.where = where
         self.wait = wait
         self.writable = writable
+        self.partitions = 1
         self.settings = {
             "lock_timeout": f"{wait * 1000:.0f}",
             "statement_timeout": f"{STATEMENT_SECONDS * 1000:.0f}",
@@ -176,6 +195,7 @@ class PostgresOpener:
                     raise self._refused(error, ping) from error
                 sleep(_RETRY_SECONDS)
             else:
+                made.prepared_max = max(made.prepared_max or 0, _REPEATED_STATEMENTS * self.partitions)
                 self._reached = True
                 return made
 
@@ -203,6 +223,17 @@ class PostgresOpener:
                 raise MissingFile(self.where.place, what="store")
             if check_format(self.where.place, version or 0, newest_format(), writable=self.writable):
                 self._upgrade(connection)
+            self.partitions = self._partitions(connection)
+            if self.where.partitions not in {None, self.partitions}:
+                raise InvalidInput(
+                    f"{self.where.place} has {counted(self.partitions, 'partition')}, not {self.where.partitions}.",
+                    hint="Their number is chosen when a store is made. Leave partitions= out, or copy the store into a new one.",
+                )
+
+    def _partitions(self, connection: Connection) -> int:
+        query = "SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass(%s)"
+        row = connection.execute(query, (f"{self.where.schema}.entries",)).fetchone()
+        return max(1, int(row[0])) if row else 1
 
     @contextmanager
     def _opened(self) -> Iterator[Connection]:
@@ -261,15 +292,16 @@ class PostgresOpener:
             connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"palaver:{self.where.schema}",))
             connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(schema))
             done = self._format(connection) or 0
+            parts = self._partitions(connection) if done else self.where.partitions or 1
             for migration in formats():
                 if migration.version > done:
-                    _migrate(connection, migration)
+                    _migrate(connection, migration, parts)
 
 
-def _migrate(connection: Connection, migration: Migration) -> None:
+def _migrate(connection: Connection, migration: Migration, parts: int) -> None:
     """Do one migration and record it."""
     before = _counts(connection)
-    connection.execute(migration.sql)
+    connection.execute(in_parts(migration.sql, parts) if parts > 1 else migration.sql)
     require_kept(migration, before, _counts(connection))
     connection.execute(
         "INSERT INTO migrations VALUES (%s, %s, %s, %s)", (migration.version, migration.name, migration.sha256, now())

@@ -33,3 +33,13 @@ SELECT 0, 0 WHERE false;
 
 -- name: clock
 SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision);
+
+-- name: partitions
+SELECT CAST(t.relname AS text), CAST(p.relname AS text), pg_get_expr(p.relpartbound, p.oid)
+FROM pg_inherits AS i JOIN pg_class AS t ON t.oid = i.inhparent JOIN pg_class AS p ON p.oid = i.inhrelid
+WHERE t.relnamespace = CAST(CAST(:schema AS text) AS regnamespace) AND t.relkind = 'p';
+
+-- name: sessions_strayed
+SELECT session_id FROM {s}sessions
+WHERE session_no >> CAST(:bits AS integer) <> CAST(CAST('x' || right(session_id, 4) AS bit(16)) AS integer) % CAST(:partitions AS integer)
+ORDER BY session_id LIMIT 1000;
