@@ -13,11 +13,14 @@ from pathlib import Path
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore
 from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import AgentFailure, Busy, Conflict, InvalidInput, RateLimited
 from palaver.ids import now
+from palaver.log import Handle
 from palaver.log.entries import ErrorEntry, LateResult, TurnEnded, TurnStarted
 from palaver.messages import Message
 from palaver.providers import ScriptedProvider
@@ -25,7 +28,7 @@ from palaver.tools import CallContext, tool
 from palaver.tools.workers import worker_limiter
 from palaver.view import fold
 from palaver.wire import Request
-from tests.agent.helper import MODEL, QUICK, attempts, calling, entries, kinds, results, roles, scripted, sent
+from tests.agent.helper import MODEL, QUICK, attempts, both, calling, entries, kinds, results, roles, scripted, sent
 from tests.loops import Gate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -446,3 +449,35 @@ def test_a_callback_may_have_another_agent_answer(where: str) -> None:
     )
     assert agent.respond("go").content == "outer"
     assert asked == ["inner"]
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=5))
+def test_fence_grows_with_each_process(fails: list[bool]) -> None:
+    """The calls of a process in a turn share a fence: the entry with which it began or continued the turn.
+
+    A later process has a larger one, however the one before ended, and a call outside a turn has none.
+    """
+    store, fences = MemoryStore(), list[Handle | None]()
+
+    @tool(idempotent=True)
+    def note(number: int, context: CallContext) -> str:
+        """Note something."""
+        fences.append(context.fence)
+        return str(number)
+
+    def answer(request: Request) -> object:
+        if request.body["messages"][-1]["role"] != "tool":
+            return both(*(("note", {"number": len(fences) + call}) for call in range(2)))
+        if failing:
+            raise RateLimited("later")
+        return "Done"
+
+    for failing in fails:
+        agent = Agent("clerk", "Note.", MODEL, ScriptedProvider(answer), store=store, tools=[note], max_llm_recall=0)
+        agent.open("main", session_name="notes", resume=True)
+        with suppress(AgentFailure) if failing else nullcontext():
+            agent.respond("Note it")
+    dialog = Session.open(store, "notes").root
+    began = [seq for seq, entry in enumerate(entries(dialog)) if isinstance(entry, TurnStarted)]
+    assert fences == [Handle(dialog.dialog_id, seq) for seq in began for _ in range(2)]
+    assert CallContext().fence is None

@@ -18,7 +18,7 @@ from typing import Any
 import procrastinate
 import psycopg
 
-from palaver import Agent, Session, tool
+from palaver import Agent, CallContext, Session, tool
 from palaver.errors import StoreError
 from palaver.integrations.fleet import Fleet
 from palaver.messages import Message
@@ -124,12 +124,14 @@ def charging(folder: Path, *, stuck: bool) -> Any:  # noqa: ANN401 - a tool
     """Return a tool whose effect must not happen twice; `stuck` holds it in the middle until a file says otherwise."""
 
     @tool
-    def charge(what: str) -> str:
-        """Charge something."""
+    def charge(what: str, context: CallContext) -> str:
+        """Charge something, and write down with which fence when that is done."""
         with (folder / "charged").open("a") as file:
             file.write(f"{what}\n")
         while stuck and not (folder / "go").exists():
             time.sleep(TICK)
+        assert context.fence is not None
+        (folder / what).write_text(str(context.fence.seq))
         return f"{what} is charged"
 
     return charge

@@ -184,7 +184,10 @@ def test_killed_worker_leaves_an_unknown_call(yard: NewYard, tmp_path: Path) -> 
 
 
 def test_stopped_worker_does_nothing_twice(yard: NewYard, tmp_path: Path) -> None:
-    """A worker stopped in a tool for longer than `stale`: another takes the session up; what the first one does when it goes on is refused."""
+    """A worker stopped in a tool for longer than `stale`: another takes the session up; what the first one does when it goes on is refused.
+
+    An effect outside can refuse it, too: the fence that its tool reads is smaller.
+    """
     till = yard(calls_tool, stale=1.5)
     till.tools = [charging(tmp_path, stuck=False)]
     charged = tmp_path / "charged"
@@ -200,11 +203,13 @@ def test_stopped_worker_does_nothing_twice(yard: NewYard, tmp_path: Path) -> Non
             process.send_signal(signal.SIGCONT)
             await till.fleet.say("till 1", "chair")
             await till.until(lambda: till.texts("till 1")[-1].startswith("Done: chair"))
+            await till.until(lambda: (tmp_path / "lamp").is_file() and (tmp_path / "lamp").read_text())
         process.send_signal(signal.SIGKILL)
         process.wait()
 
     asyncio.run(work())
     assert sorted(charged.read_text().split()) == ["chair", "lamp"]
+    assert int((tmp_path / "lamp").read_text()) < int((tmp_path / "chair").read_text())
     assert "unknown" in next(text for text in till.texts("till 1") if text.startswith("Done"))
 
 

@@ -18,7 +18,7 @@ from palaver.agent.options import CallSettings
 from palaver.agent.trace import Answer, Trace
 from palaver.agent.turn import CALL, TurnState, deliveries
 from palaver.errors import AgentFailure, Busy, Conflict
-from palaver.log import Entry
+from palaver.log import Entry, Handle
 from palaver.log.entries import Custom, Inbox, MessageEntry, TurnEnded, TurnStarted
 from palaver.messages import Message, ToolMessage
 from palaver.messages.frozen import EMPTY
@@ -141,11 +141,12 @@ class AgentRun:
     @property
     def context(self) -> CallContext:
         """The surroundings of a tool's call."""
-        settings = self.settings
+        settings, began = self.settings, self.dialog.opened.last.open_turn
         return CallContext(
             dialog=self.dialog,
             agent=settings.agent,
             trace=self.trace,
+            fence=Handle(self.dialog.dialog_id, began) if began >= 0 else None,
             tracer=settings.tracer,
             deps=settings.options.deps,
             on_progress=self.listeners.note,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from palaver.log import Handle
 from palaver.messages import FunctionCall, ToolResultContent
 from palaver.messages.frozen import EMPTY
 
@@ -60,6 +61,8 @@ class CallContext:
         dialog: The dialog of the call.
         agent: The agent that runs it.
         trace: The trace of the agent's call, to which a sub-agent adds its own.
+        fence: The entry with which this process began or continued the turn, or None outside a turn. Of two processes the later one has the larger number in
+            the dialog, so an effect outside that keeps the largest it saw can refuse a call of a process that was taken for dead.
         tracer: Called with every event of the agent's turn, and of sub-agents without a tracer of their own; or None.
         deps: Objects that the program provides for tools: a database, a client, a user.
         on_progress: Called with each progress report, in the event loop's thread, or None.
@@ -70,6 +73,7 @@ class CallContext:
     dialog: Any = None
     agent: Any = None
     trace: Any = field(default=None, repr=False, compare=False)
+    fence: Handle | None = None
     tracer: Callable[[Any], object] | None = field(default=None, repr=False, compare=False)
     deps: Any = None
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False)
