@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
 
 from palaver import MemoryStore, Session, erase, tool
 from palaver.agent import Decision
+from palaver.agent.telemetry import Telemetry
 from palaver.errors import InvalidInput, NotFound, ProviderError, StoreError
-from palaver.ids import now
+from palaver.ids import SessionId, now
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.opening import address
 from palaver.wire import Request
@@ -469,6 +474,40 @@ def test_worker_that_ends_leaves_its_session_to_others(yard: NewYard) -> None:
 
     asyncio.run(work())
     assert till.texts("till 1") == ["one", "You said: one"]
+
+
+def test_turn_is_inside_the_span_of_its_job(yard: NewYard) -> None:
+    """With `Telemetry`, each job is a span with its queue, number and session, and the turns of the job are inside; one that fails says with what."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    def answer(request: Request) -> object:
+        said = request.body["messages"][-1]["content"]
+        return echo(request) if said == "fine" else 1 / 0
+
+    till = yard(answer)
+    till.options = {"tracer": Telemetry(provider), "max_llm_recall": 0}
+
+    async def work() -> SessionId:
+        async with till.worker():
+            session = await till.fleet.say("till 1", "fine")
+            await till.settled()
+            await till.fleet.say("till 2", "not")
+            await till.settled()
+        return session
+
+    session = asyncio.run(work())
+    names = ["chat gpt-4o", "invoke_agent clerk", "process sessions"]
+    spans = exporter.get_finished_spans()
+    assert [span.name for span in spans] == names * 2
+    (_, turn, job), (_, _, failed) = spans[:3], spans[3:]
+    assert turn.parent == job.context
+    assert job.parent is None
+    assert job.kind is SpanKind.CONSUMER
+    assert job.attributes is not None
+    assert job.attributes["messaging.destination.name"] == "sessions"
+    assert job.attributes["gen_ai.conversation.id"] == session
+    assert (job.status.status_code, failed.status.description) == (StatusCode.UNSET, "AgentFailure")
 
 
 def test_sweep_finds_what_was_said_past_the_fleet(yard: NewYard) -> None:

@@ -8,7 +8,8 @@ have the status "Development".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import Token
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,7 +67,8 @@ class Telemetry:
     """Traces turns: `Agent(..., tracer=Telemetry())`.
 
     A turn is a span `invoke_agent`. It contains a span `chat` for each model call and a span `execute_tool` for each tool call; a
-    sub-agent's turn is inside the call that began it. Compactions are events of the turn's span.
+    sub-agent's turn is inside the call that began it. Compactions are events of the turn's span. In a fleet the turn is inside the span
+    of its job.
     """
 
     def __init__(self, provider: TracerProvider | None = None, *, content: bool = False) -> None:
@@ -105,6 +107,33 @@ class Telemetry:
         known = {key: value for key, value in attributes.items() if value not in (None, "", 0)}
         span = self._tracer.start_span(name, kind=kind, attributes=known)
         return _Open(span, otel_context.attach(set_span_in_context(span)))
+
+    @contextmanager
+    def job(self, queue: str, number: int | None, session_id: str) -> Iterator[None]:
+        """Trace a job of a queue as a span `process`, with the names of messaging-spans.md. The turns inside are its children.
+
+        Args:
+            queue: The name of the queue.
+            number: The number of the job.
+            session_id: The session that the job is about.
+        """
+        attributes = {
+            "messaging.system": "procrastinate",
+            "messaging.operation.type": "process",
+            "messaging.operation.name": "process",
+            "messaging.destination.name": queue,
+            "messaging.message.id": "" if number is None else str(number),
+            "gen_ai.conversation.id": session_id,
+        }
+        opened, failed = self._open(f"process {queue}", SpanKind.CONSUMER, attributes), ""
+        try:
+            yield
+        except BaseException as error:
+            failed = type(error).__qualname__ if isinstance(error, Exception) else "cancelled"
+            raise
+        finally:
+            otel_context.detach(opened.token)
+            _end(opened.span, failed)
 
     # --- turns ----------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Any, TypedDict, TypeVar
@@ -389,6 +389,12 @@ class Fleet:
         if slots and not await self._done(partial(self._jobs.take, job.id, slots)):
             await self._done(partial(self._jobs.wake_later, session_id, attempts=job.attempts, after=_SLOT_SECONDS))
             return
+        traced = getattr(agent.options.tracer, "job", None)  # of a `Telemetry`, whose package may be missing
+        with traced(self.queue, job.id, session_id) if traced else nullcontext():
+            await self._answered(agent)
+
+    async def _answered(self, agent: Agent[Any]) -> None:
+        """Let an agent answer until nothing is left to do in its dialog, or a person is needed."""
         dialog = agent.current_dialog
         while True:
             needs = await self._done(partial(attention, dialog.store, dialog.dialog_id, dialog.opened.recent))
