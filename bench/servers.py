@@ -13,6 +13,7 @@ import asyncio
 import gc
 import json
 import multiprocessing
+import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -30,6 +31,7 @@ MESSAGES = 100
 MODEL_SECONDS = 0.05
 CONVERSATIONS = 50
 PROCESSES, CONVERSATIONS_OF_EACH = 8, 20
+LONG_CONVERSATIONS, LONG_MESSAGES = 3, 5000
 TURNS = 3
 SWITCH_SECONDS = 0.001
 """As the page about servers says, for every contestant."""
@@ -37,8 +39,13 @@ SWITCH_SECONDS = 0.001
 DELAYS = (0.0, 0.002, 0.01)
 ANSWER = "There is one lamp left, and it is reserved."
 
-Talks: TypeAlias = range
-"""The numbers of the conversations that a contestant makes."""
+
+class Talks(NamedTuple):
+    """The conversations that a contestant makes: their numbers, and how many messages each has."""
+
+    numbers: range
+    messages: int = MESSAGES
+
 
 Turn: TypeAlias = Callable[[int, str], Awaitable[object]]
 """Loads a conversation by its number, appends a text, asks the model, appends the answer."""
@@ -47,10 +54,10 @@ Turn: TypeAlias = Callable[[int, str], Awaitable[object]]
 T = TypeVar("T")
 
 
-def said_before(*speakers: Callable[[str], T]) -> list[T]:
+def said_before(messages: int, *speakers: Callable[[str], T]) -> list[T]:
     """Return what a conversation has already: what the speakers make of texts, in turn."""
     words = "in a sentence of about a hundred characters, as people write them in chats."
-    return [speakers[number % len(speakers)](f"Message {number} about lamps, {words}") for number in range(MESSAGES)]
+    return [speakers[number % len(speakers)](f"Message {number} about lamps, {words}") for number in range(messages)]
 
 
 async def model() -> str:
@@ -73,8 +80,11 @@ async def by_hand(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
             await connection.execute(
                 "CREATE TABLE IF NOT EXISTS by_hand (talk int, seq int, body text, PRIMARY KEY (talk, seq))"
             )
-            for talk in talks:
-                values = [(talk, seq, json.dumps({"content": said})) for seq, said in enumerate(said_before(str))]
+            for talk in talks.numbers:
+                values = [
+                    (talk, seq, json.dumps({"content": said}))
+                    for seq, said in enumerate(said_before(talks.messages, str))
+                ]
                 await connection.cursor().executemany("INSERT INTO by_hand VALUES (%s, %s, %s)", values)
 
         async def turn(talk: int, said: str) -> None:
@@ -102,9 +112,9 @@ async def palaver_dialog(url: str, schema: str, talks: Talks) -> AsyncIterator[T
     from palaver import AssistantMessage, Session, UserMessage, open_store  # noqa: PLC0415
 
     store = open_store(f"{url}&schema={schema}&prepared=yes")
-    for talk in talks:
+    for talk in talks.numbers:
         dialog = Session.create(store, f"talk {talk}").root
-        dialog.append(said_before(*_speakers()))
+        dialog.append(said_before(talks.messages, *_speakers()))
 
     async def turn(talk: int, said: str) -> None:
         dialog = await (await Session.aopen(store, f"talk {talk}")).aroot()
@@ -155,9 +165,9 @@ async def _clerks(url: str, schema: str, talks: Talks) -> AsyncIterator[Callable
     def made() -> Agent[Any]:
         return Agent("till", "You keep the till.", "gpt-4o", ScriptedProvider(answered), store=store)
 
-    for talk in talks:
+    for talk in talks.numbers:
         dialog = made().open("main", session_name=f"talk {talk}").current_dialog
-        dialog.append(said_before(*_speakers()))
+        dialog.append(said_before(talks.messages, *_speakers()))
     try:
         yield made
     finally:
@@ -209,8 +219,8 @@ async def langgraph(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
             return {"messages": [AIMessage(await model())]}
 
         graph = StateGraph(MessagesState).add_node("model", node).add_edge(START, "model").compile(checkpointer=saver)
-        for talk in talks:
-            await graph.aupdate_state(_thread(talk), {"messages": said_before(HumanMessage, AIMessage)})
+        for talk in talks.numbers:
+            await graph.aupdate_state(_thread(talk), {"messages": said_before(talks.messages, HumanMessage, AIMessage)})
 
         async def turn(talk: int, said: str) -> None:
             await graph.ainvoke({"messages": [HumanMessage(said)]}, _thread(talk))
@@ -247,10 +257,10 @@ async def openai_agents(url: str, schema: str, talks: Talks) -> AsyncIterator[Tu
 
     engine = create_async_engine(url.replace("postgresql://", "postgresql+psycopg://"), pool_size=16, max_overflow=0)
     till = Agent(name="till", instructions="You keep the till.", model=Slow())
-    for talk in talks:
-        session = SQLAlchemySession(f"talk {talk}", engine=engine, create_tables=talk == talks[0])
+    for talk in talks.numbers:
+        session = SQLAlchemySession(f"talk {talk}", engine=engine, create_tables=talk == talks.numbers[0])
         roles = (lambda said: {"role": "user", "content": said}), (lambda said: {"role": "assistant", "content": said})
-        await session.add_items(said_before(*roles))
+        await session.add_items(said_before(talks.messages, *roles))
 
     async def turn(talk: int, said: str) -> None:
         await Runner.run(till, said, session=SQLAlchemySession(f"talk {talk}", engine=engine))
@@ -282,9 +292,11 @@ async def pydantic_ai(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn
         async with pool.connection() as connection:
             await connection.execute("CREATE TABLE IF NOT EXISTS runs (seq bigserial, talk int, body text)")
             await connection.execute("CREATE INDEX IF NOT EXISTS runs_by_talk ON runs (talk, seq)")
-            before = said_before(*speakers)
-            runs = [ModelMessagesTypeAdapter.dump_json(before[at : at + 2]).decode() for at in range(0, MESSAGES, 2)]
-            await connection.cursor().executemany(add, [(talk, run) for talk in talks for run in runs])
+            before = said_before(talks.messages, *speakers)
+            runs = [
+                ModelMessagesTypeAdapter.dump_json(before[at : at + 2]).decode() for at in range(0, talks.messages, 2)
+            ]
+            await connection.cursor().executemany(add, [(talk, run) for talk in talks.numbers for run in runs])
 
         async def turn(talk: int, said: str) -> None:
             async with pool.connection() as connection:
@@ -359,13 +371,15 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
             address = f"postgresql://palaver@/postgres?host={place}"
             rows += asyncio.run(_measured(name, address, f"bench{number}", away, quick=quick))
         for number, name in enumerate(() if quick else CONTESTANTS):
-            rows.append(_in_processes(name, f"postgresql://palaver@/postgres?host={server.folder}", f"bench{number}"))
+            near = f"postgresql://palaver@/postgres?host={server.folder}"
+            rows.append(_in_processes(name, near, f"bench{number}"))
+            rows.append(asyncio.run(_long(name, near, f"bench{number}")))
     return rows
 
 
 async def _measured(name: str, address: str, schema: str, away: Any, *, quick: bool) -> list[Row]:  # noqa: ANN401 - a callable
     rows = []
-    async with CONTESTANTS[name](address, schema, range(CONVERSATIONS)) as turn:
+    async with CONTESTANTS[name](address, schema, Talks(range(CONVERSATIONS))) as turn:
         await asyncio.gather(*(turn(talk, "Warm up.") for talk in range(CONVERSATIONS)))
         away(0.0)
         await turn(0, "How many lamps?")
@@ -375,6 +389,24 @@ async def _measured(name: str, address: str, schema: str, away: Any, *, quick: b
             rows.append(await _together(f"{name}, {delay * 1000:.0f} ms away ({asked})", turn, quick=quick))
         away(0.0)
     return rows
+
+
+async def _long(name: str, address: str, schema: str) -> Row:
+    """Answer one after the other in long conversations."""
+    first = CONVERSATIONS + PROCESSES * CONVERSATIONS_OF_EACH
+    talks = Talks(range(first, first + LONG_CONVERSATIONS), LONG_MESSAGES)
+    worked = []
+    async with CONTESTANTS[name](address, schema, talks) as turn:
+        for _ in range(TURNS + 1):
+            gc.collect()
+            gc.freeze()
+            for talk in talks.numbers:
+                processor, begun = time.process_time(), time.perf_counter()
+                await turn(talk, "How many lamps are left?")
+                worked.append((time.process_time() - processor, time.perf_counter() - begun - MODEL_SECONDS))
+    processor, elapsed = (statistics.median(kind) * 1000 for kind in zip(*worked[LONG_CONVERSATIONS:], strict=True))
+    what = f"{name}, {LONG_MESSAGES} messages, one turn after the other"
+    return Row(what, f"{elapsed:.0f} ms a turn beyond the model's", f"{processor:.0f} ms processor a turn")
 
 
 class _Crowd(NamedTuple):
@@ -411,18 +443,18 @@ def _worker(crowd: _Crowd, number: int) -> None:
 async def _answered(crowd: _Crowd, number: int) -> None:
     """Answer in conversations of its own, at the same time as the other processes."""
     first = CONVERSATIONS + number * CONVERSATIONS_OF_EACH
-    talks = range(first, first + CONVERSATIONS_OF_EACH)
+    talks = Talks(range(first, first + CONVERSATIONS_OF_EACH))
     async with AsyncExitStack() as stack:
         with crowd.alone:  # whoever makes tables is alone
             contestant = CONTESTANTS[crowd.name](crowd.address, crowd.schema, talks)
             turn: Turn = await stack.enter_async_context(contestant)
-            await asyncio.gather(*(turn(talk, "Warm up.") for talk in talks))
+            await asyncio.gather(*(turn(talk, "Warm up.") for talk in talks.numbers))
         gc.collect()
         gc.freeze()
         lengths: list[float] = []
         crowd.ready.wait()
         begun = time.time()
-        await asyncio.gather(*(_talk(turn, talk, TURNS, lengths) for talk in talks))
+        await asyncio.gather(*(_talk(turn, talk, TURNS, lengths) for talk in talks.numbers))
         crowd.said.put((begun, time.time(), lengths))
         crowd.ready.wait()  # who ends earlier takes no time from the others
 
