@@ -33,7 +33,7 @@ CONVERSATIONS = 50
 PROCESSES, CONVERSATIONS_OF_EACH = 8, 20
 LONG_CONVERSATIONS, LONG_MESSAGES = 3, 5000
 TURNS = 3
-SWITCH_SECONDS = 0.001
+SWITCH_SECONDS, COLLECT_AFTER = 0.001, (50_000, 20, 20)
 """As the page about servers says, for every contestant."""
 
 DELAYS = (0.0, 0.002, 0.01)
@@ -362,7 +362,7 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     if programs is None or reason is not None or find_spec("psycopg_pool") is None:
         return [Row("turns over PostgreSQL", f"not measured: {reason or 'psycopg_pool is not installed'}")]
     rows = []
-    sys.setswitchinterval(SWITCH_SECONDS)
+    _settle()
     with (
         postgres.server(programs, on_disk=True, shared_buffers="128MB", max_connections=300) as server,
         _proxied(server.folder) as (place, away),
@@ -436,7 +436,7 @@ def _in_processes(name: str, address: str, schema: str) -> Row:
 
 
 def _worker(crowd: _Crowd, number: int) -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)
+    _settle()
     asyncio.run(_answered(crowd, number))
 
 
@@ -457,6 +457,11 @@ async def _answered(crowd: _Crowd, number: int) -> None:
         await asyncio.gather(*(_talk(turn, talk, TURNS, lengths) for talk in talks.numbers))
         crowd.said.put((begun, time.time(), lengths))
         crowd.ready.wait()  # who ends earlier takes no time from the others
+
+
+def _settle() -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 async def _talk(turn: Turn, talk: int, turns: int, lengths: list[float]) -> None:

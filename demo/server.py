@@ -107,6 +107,9 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
         app.state.store, app.state.agent_for, app.state.kept = open_store(address), agent_for, {}
         gc.collect()
         gc.freeze()  # modules stay: the collector need not look through them again and again
+        gc.set_threshold(
+            50_000, 20, 20
+        )  # nor after every 700 objects: a conversation has thousands, and few are in cycles
         sys.setswitchinterval(0.001)  # worker threads compute requests: the event loop gets its turn between
         yield
         app.state.store.close()
