@@ -34,6 +34,7 @@ from palaver import (
 )
 from palaver.providers import profile
 from palaver.store import MemoryStore, SqliteStore
+from palaver.store.records import payloads_of
 from palaver.tokens import counter
 from palaver.wire import Call
 from palaver.wire import compile as compile_request
@@ -106,7 +107,8 @@ def _requests(depth: int) -> Iterator[Row]:
 
 def _fresh(dialog: Dialog) -> str:
     """Compile and check the request as a process does that has compiled nothing yet."""
-    request = compile_request(dialog.view(), profile("anthropic", MODEL), Call(model=MODEL), dialog.store.blob)
+    load = payloads_of(dialog.store, dialog.session_id)
+    request = compile_request(dialog.view(), profile("anthropic", MODEL), Call(model=MODEL), load)
     request.check()
     return request.digest
 

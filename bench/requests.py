@@ -34,6 +34,7 @@ from palaver.log import MessageEntry
 from palaver.messages import ThinkingContent
 from palaver.providers import profile
 from palaver.store import SqliteStore
+from palaver.store.records import payloads_of
 from palaver.wire import Call
 from palaver.wire import compile as compiled
 from palaver.wire.request import Memo
@@ -84,7 +85,9 @@ def grown(path: Path, depth: int, model: str) -> Path:
 
 def go_on(dialog: Dialog, number: int, model: str, memo: Memo) -> None:
     """Record a round as an agent does, going on from what it compiled last."""
-    request = compiled(dialog.view(), profile(API, model), Call(model=model), dialog.store.blob, memo)
+    request = compiled(
+        dialog.view(), profile(API, model), Call(model=model), payloads_of(dialog.store, dialog.session_id), memo
+    )
     answer, result = _round(number, model)
     dialog.record(MessageEntry(message=answer, bound=request.bound), MessageEntry(message=result))
 
@@ -148,11 +151,11 @@ def _fingerprints(paths: Mapping[str, Path]) -> Iterator[Row]:
             view.load()
             known = profile(API, MODELS[kind])
             both = [(known, Memo()), (replace(known, api=replace(known.api, binding=())), Memo())]
-            call = Call(model=MODELS[kind])
+            call, load = Call(model=MODELS[kind]), payloads_of(store, store.node(view.dialog_id).session_id)
 
             def job(_number: int, which: int, *, new: bool) -> None:
                 what, memo = both[which]  # noqa: B023 - called now
-                request = compiled(view, what, call, store.blob, None if new else memo)  # noqa: B023 - the same
+                request = compiled(view, what, call, load, None if new else memo)  # noqa: B023 - the same
                 request.check()
                 request.digest  # noqa: B018 - it is made when it is first read
 

@@ -43,8 +43,8 @@ def fingerprint(store: Store) -> str:
         for node in store.nodes(record.session_id):
             headers, bodies = (tuple(read(node.dialog_id)) for read in (store.headers, store.bodies))
             whole.update(f"{_fields(node)} {headers!r} {bodies!r}".encode("utf-8", "surrogatepass"))
-    for blob in cast("Copyable", store).blob_ids():
-        whole.update(f"{blob} {sha256(store.blob(blob)).hexdigest()}".encode())
+        for blob in cast("Copyable", store).blob_ids(record.session_id):
+            whole.update(f"{blob} {sha256(store.blob(record.session_id, blob)).hexdigest()}".encode())
     return whole.hexdigest()
 
 

@@ -147,8 +147,9 @@ def test_verify_names_what_does_not_follow(stocked: Palaver) -> None:
 def test_orphaned_payloads_are_swept_when_they_are_old(palaver: Palaver) -> None:
     """A payload that nothing names, as a killed writer leaves it: a new one stays, an old one is previewed, then removed."""
     with SqliteStore(palaver.store) as store:
-        Session.create(store, "talk").root.put_image(b"\x89PNG\r\n\x1a\n" + bytes(30))
-        store.put_blob(b"\x89PNG\r\n\x1a\n" + bytes(40))
+        session = Session.create(store, "talk")
+        session.root.put_image(b"\x89PNG\r\n\x1a\n" + bytes(30))
+        store.put_blob(session.session_id, b"\x89PNG\r\n\x1a\n" + bytes(40))
     assert "Removed 0 orphaned payloads" in palaver("store", "sweep", "--yes").out
     connection = apsw.Connection(str(palaver.store))
     connection.execute("UPDATE blobs SET put_at = put_at - ?", (2 * DAY,))

@@ -13,11 +13,12 @@ from _pytest.mark import ParameterSet
 from palaver.context import DEFAULT_POLICY, POLICIES, Policy, WorkingDialog, policy
 from palaver.context.fit import LIST
 from palaver.context.meter import Meter
-from palaver.ids import BlobId, DialogId
+from palaver.ids import DialogId
 from palaver.log import Header
 from palaver.messages import Content, Message, Role, TextContent, ToolResultContent
 from palaver.session import Session
 from palaver.store.memory import MemoryStore
+from palaver.store.records import payloads_of
 from palaver.testing.logs import Log
 from palaver.testing.policy_checks import check_commits, check_policy, check_same_plan, check_stable, other_letters
 from palaver.tokens import Budget, counter
@@ -73,7 +74,7 @@ def test_laws_over_recorded_sessions(recording: Recording, name: str) -> None:
         for percent in (15, 60):
             made = policy(name)
             assert made is not None
-            media = lambda digest: store.blob(BlobId(digest))  # noqa: E731, B023 - called at once
+            media = payloads_of(store, store.node(view.dialog_id).session_id)
             check_policy(view, made, Budget.of_input(max(size * percent // 100, 1)), COUNT, media=media)
 
 

@@ -81,7 +81,7 @@ def _remove(session: SessionId, store: Store) -> None:
         dialogs = [node.dialog_id for node in store.nodes(session)][::-1]
         eraser.remove_dialogs(dialogs)
         eraser.remove_session(session)
-        eraser.remove_blobs(eraser.unnamed([BlobId(sha256(_PICTURE).hexdigest())]))
+        eraser.remove_blobs(session, eraser.unnamed(session, [BlobId(sha256(_PICTURE).hexdigest())]))
         eraser.remember([("session", session), *(("dialog", one) for one in dialogs)], Gone(9.0, "r"))
 
 
@@ -108,7 +108,7 @@ def _round(number: int) -> list[Step]:
         partial(_append, root, [said("x" * 9000), draft(TurnEnded(at=3.5))[0]]),
         lambda store: store.create_dialog(fork),
         partial(_append, child, [said("on a branch")]),
-        partial(_together, [lambda store: store.put_blob(_PICTURE), partial(_append, root, [shown])]),
+        partial(_together, [lambda store: store.put_blob(session, _PICTURE), partial(_append, root, [shown])]),
         lambda store: store.index(lambda _kind, body: body.decode("utf-8", "replace")[:400]),
         lambda store: store.update_session(session, name=f"renamed {number}", subject="who"),
         lambda store: store.put_source(source),

@@ -29,6 +29,7 @@ from palaver import (
 from palaver.log import Approval, ModeChange, Toolset, ToolSpec, decode_entry
 from palaver.messages import canonical_json, thaw
 from palaver.providers import profile
+from palaver.store.records import payloads_of
 from palaver.wire import Call, broken_at
 from palaver.wire import compile as compile_
 from tests.demand.ground import (
@@ -183,11 +184,12 @@ def test_request_n_begins_request_n_plus_one(steps: list[str]) -> None:
     dialog.record(Toolset(tools=(ToolSpec(name="shell"),)))
     dialog.append([SystemMessage.text("rules"), asks("begin")])
     before: dict[str, Request] = {}
+    load = payloads_of(dialog.store, dialog.session_id)
     for number, what in enumerate(steps):
         waits = any(exchange.open for exchange in dialog.view().exchanges)
         _step(dialog, what, number)
         for name, model in MODELS.items():
-            request = compile_(dialog.view(), profile(name, model), Call(model=model, cache=False), dialog.store.blob)
+            request = compile_(dialog.view(), profile(name, model), Call(model=model, cache=False), load)
             request.check(as_history=True)
             if name in before and not (
                 waits and what == "result"

@@ -108,7 +108,7 @@ def test_a_picture_of_ten_megabytes_becomes_a_handle(place: Place, size: int) ->
     assert bool(request.report.lost()) is (-(-(len(png()) + size) // 3) * 4 > limit)
     assert len(request.data) <= profile("anthropic").request_bytes
     (whole,) = images(found)
-    assert len(found.store.blob(BlobId(whole.digest))) == len(png()) + size
+    assert len(found.store.blob(found.session_id, BlobId(whole.digest))) == len(png()) + size
     assert isinstance(found.recall(f"{dialog.messages.handle(0)}:1"), ImageContent)
 
 
@@ -129,7 +129,7 @@ def test_sixty_three_pictures_leave_later_turns_valid(place: Place) -> None:
     assert all(f"picture {number}" in request.data.decode() for number in (0, 62))
     size = Meter(counter("claude-opus-4-5")).view(found.view())
     assert size.media < Budget.from_window("claude-opus-4-5").limit, "tokens alone would never have told"
-    assert sum(len(found.store.blob(BlobId(one.digest))) for one in images(found)) > 101 * MIB
+    assert sum(len(found.store.blob(found.session_id, BlobId(one.digest))) for one in images(found)) > 101 * MIB
 
 
 def images(dialog: Dialog) -> list[Media]:

@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from palaver.formats import Branch, Conversation, Event, Loss, Put, ReadLimits, matches, open_source
-from palaver.ids import BlobId
 from palaver.log import Entry, MessageEntry
 from palaver.messages import Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 from palaver.providers import APIS
 from palaver.store.memory import MemoryStore
+from palaver.store.records import payloads_of
 from palaver.transcripts import Imported, Importer
 from palaver.view import View, fold
 from palaver.wire import Call, compile, validate  # noqa: A004 - the word for it
@@ -127,9 +127,10 @@ _MODELS = {
 def refused(store: MemoryStore, view: View) -> list[str]:
     """Return what providers refuse of the request that is compiled from a view."""
     found: list[str] = []
+    load = payloads_of(store, store.node(view.dialog_id).session_id)
     for name, api in APIS.items():
         profile = api.profile()
-        request = compile(view, profile, Call(model=_MODELS[name]), lambda digest: store.blob(BlobId(digest)))
+        request = compile(view, profile, Call(model=_MODELS[name]), load)
         found.extend(f"{name}: {violation}" for violation in validate(request.body, profile, as_history=True))
     return found
 

@@ -98,7 +98,7 @@ def test_session_of_a_database_is_its_export(tmp_path: Path) -> None:
         source = store.source(f"opencode:{PARENT}")
         assert source is not None
         assert source.raw is not None
-        export = json.loads(b"".join(kept(store, source.raw)))
+        export = json.loads(b"".join(kept(store, one.session_id, source.raw)))
         assert (export["info"]["tokens"], len(export["messages"])) == ({"cache": {"read": 360}}, 14)
         assert export["messages"] == session()["messages"]
         add(writer, "ses_sub", json.loads(json.dumps(session()["messages"][10]).replace('"id": "', '"id": "s')))

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from palaver.formats.writing import Heading, Tool, uuid
-from palaver.ids import BlobId
 from palaver.messages import Content, Role, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 from palaver.messages.blocks import MediaBlock
 from palaver.providers import profile
 from palaver.store.memory import MemoryStore
+from palaver.store.records import payloads_of
 from palaver.transcripts.exporting import TOOLS
 from palaver.view import Block, View, fold
 from palaver.wire import Report, validate
@@ -152,4 +152,4 @@ def test_recorded_session_comes_back(tmp_path: Path, tool: str, recording: Recor
     for one in imported(store, recording.path)[:3]:
         assert one.main is not None
         for whole in (True, False):
-            check(tmp_path, tool, fold(store, one.main, whole=whole), lambda digest: store.blob(BlobId(digest)))
+            check(tmp_path, tool, fold(store, one.main, whole=whole), payloads_of(store, one.session_id))

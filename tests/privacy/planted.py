@@ -107,7 +107,7 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
             session_id=session.session_id,
             format="f",
             path=m("path"),
-            raw=keep(store, open_source(file)),
+            raw=keep(store, session.session_id, open_source(file)),
         )
     )
     file.unlink()

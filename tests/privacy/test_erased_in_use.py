@@ -156,7 +156,7 @@ def test_a_lost_payload_stops_no_plan() -> None:
     dialog = pictured(MemoryStore())
     store = cast("Erasing", dialog.store)
     with store.erasing() as eraser:
-        eraser.remove_blobs(list(cast("MemoryStore", store).contents.blobs))
+        eraser.remove_blobs(dialog.session_id, list(cast("MemoryStore", store).contents.blobs))
     for policy in sorted(POLICIES):
         dialog.compaction.compose(policy, 5_000, model=MODEL)
     assert "cannot be had" in json.dumps(dialog.request("openai-chat", MODEL).body)

@@ -343,7 +343,7 @@ def test_a_picture_said_again_during_an_erasure_is_kept() -> None:
     second.root.put_image(picture)
     assert [record.name for record in store.sessions()] == ["second"]
     assert second.erase().blobs
-    assert not list(store.blob_ids())
+    assert not store.contents.blobs
 
 
 def test_what_makes_no_sense_is_refused(store: Store) -> None:
@@ -408,7 +408,7 @@ def test_an_import_does_not_bring_back_what_was_erased(store: Store, tmp_path: P
     with pytest.raises(Erased, match="imported"):
         list(Importer(store).import_path(file))
     assert list(store.sessions()) == []
-    assert list(store.blob_ids()) == []  # type: ignore[attr-defined]
+    assert list(store.strays()) == []  # type: ignore[attr-defined]
     (wanted,) = Importer(store, again=True).import_path(file)
     assert wanted.outcome == "new"
 

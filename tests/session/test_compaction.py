@@ -11,7 +11,7 @@ import pytest
 from palaver.context import POLICIES
 from palaver.context.meter import Meter
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
-from palaver.ids import BlobId, DialogId
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Compaction, Derived, Header, entry_at
 from palaver.messages import ImageContent, Media, Message
 from palaver.session import Dialog, Session
@@ -232,9 +232,9 @@ def test_planning_reads_no_media() -> None:
     class Reading(MemoryStore):
         read = 0
 
-        def blob(self, blob_id: BlobId) -> bytes:
+        def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:
             self.read += 1
-            return super().blob(blob_id)
+            return super().blob(session_id, blob_id)
 
     store = Reading()
     dialog = Session.create(store, "pictures").root

@@ -55,7 +55,7 @@ def write(store: Store) -> None:
     )
     store.create_dialog(fork)
     store.append(CHILD, [drafts[1]], -1)
-    raw = store.put_blob(PAYLOAD)
+    raw = store.put_blob(SESSION, PAYLOAD)
     source = SourceRecord(
         identity="f:1", session_id=SESSION, format="f", path="/p", digest="d", raw=raw, imported_at=12.0
     )

@@ -64,12 +64,12 @@ def test_copy_that_was_cut_off_shows_nothing(store: Store) -> None:
     for _ in range(3):
         begun.say(*(b"x" * 2_000_000 for _ in range(4)))
         begun.fork()
-    here.put_blob(b"picture")
+    begun.say(here.put_blob(begun.session, b"picture").encode())
     before = fingerprint(store)
     for here.left in (1, 5, 7):
         with pytest.raises(CutError):
             copy_store(here, store)
-        assert (fingerprint(store), list(cast("Copyable", store).blob_ids())) == (before, [])
+        assert fingerprint(store) == before
     here.left = -1
     copied = copy_store(here, store)
     assert (copied.equal, copied.written == copied.entries) == (True, True)

@@ -14,7 +14,7 @@ from palaver.store.postgres import PostgresStore
 from palaver.store.postgres import opening as postgres_opening
 from palaver.store.sql.statements import Migration
 from palaver.store.sqlite import opening as sqlite_opening
-from palaver.testing.store_laws.backend import words
+from palaver.testing.store_laws.backend import begin, words
 from tests.postgres import Server
 from tests.store.golden import CHILD, GOLDEN, ROOT, write
 from tests.store.postgres_backend import run
@@ -68,7 +68,8 @@ def test_migration_is_done_once_or_undone(
     place = str(tmp_path / "store.db") if kind == "sqlite" else postgres_server.url()
     make: Any = SqliteStore if kind == "sqlite" else PostgresStore
     with make(place) as store:
-        blob = store.put_blob(b"payload")
+        begun = begin(store)
+        blob = store.put_blob(begun.session, b"payload")
     with monkeypatch.context() as later:
         _next(later, opening, "DELETE FROM blob_bytes; DELETE FROM blobs")
         with pytest.raises(StoreError, match="would lose rows: blobs 1 before and 0 after"):
@@ -77,11 +78,11 @@ def test_migration_is_done_once_or_undone(
             make(place, read_only=True, wait=0.1)
         assert told.value.reason == "read_only"
     with make(place) as store:
-        assert store.blob(blob) == b"payload"
+        assert store.blob(begun.session, blob) == b"payload"
     _next(monkeypatch, opening, "CREATE TABLE later (x integer)")
     for _ in range(2):
         with make(place) as store:
-            assert store.blob(blob) == b"payload"
+            assert store.blob(begun.session, blob) == b"payload"
     monkeypatch.undo()
     with pytest.raises(StoreError) as told:
         make(place)

@@ -70,7 +70,7 @@ _WRITES: dict[str, Callable[[Begun], object]] = {
     "annotate": lambda begun: begun.store.annotate(begun.dialog, label()),
     "fork": lambda begun: begun.fork(Span(begun.dialog, 0, 3)),
     "session": lambda begun: begin(begun.store),
-    "payload": lambda begun: begun.store.put_blob(b"a payload"),
+    "payload": lambda begun: begun.store.put_blob(begun.session, b"a payload"),
 }
 _READS: dict[str, Callable[[Begun], object]] = {
     "last": lambda begun: begun.store.last(begun.dialog),

@@ -156,10 +156,10 @@ class StoreMachine(RuleBasedStateMachine):
             if undone:
                 raise UndoneError
 
-    @rule(handle=HANDLES, data=st.binary(max_size=8))
-    def put_blob(self, handle: int, data: bytes) -> None:
+    @rule(handle=HANDLES, session=sessions, data=st.binary(max_size=8))
+    def put_blob(self, handle: int, session: str, data: bytes) -> None:
         """Store a payload."""
-        self.both(handle, lambda store: store.put_blob(data))
+        self.both(handle, lambda store: store.put_blob(SessionId(session), data))
 
     @rule(handle=HANDLES, session=sessions, identity=NAMES, digest=st.sampled_from(["", "d"]))
     def put_source(self, handle: int, session: str, identity: str, digest: str) -> None:

@@ -156,7 +156,7 @@ def test_rows_of_a_session_lie_in_one_partition(parted: PostgresStore) -> None:
     """Entries, references and texts are where the last digits of the session's id say, and come back from there."""
     for number in range(12):
         begun = begin(parted)
-        begun.say(b"number %d" % number, b'{"digest": "%s"}' % parted.put_blob(b"%d" % number).encode())
+        begun.say(b"number %d" % number, b'{"digest": "%s"}' % parted.put_blob(begun.session, b"%d" % number).encode())
         parted.index(lambda _kind, body: body.decode(), session_id=begun.session)
         for table in ("entries", "payload_refs", "texts"):
             where = "SELECT string_agg(DISTINCT tableoid::regclass::text, ' ') FROM {} WHERE session_no = (SELECT session_no FROM sessions WHERE session_id = %s)"
@@ -175,7 +175,7 @@ def test_work_on_a_session_touches_no_other_partition(parted: PostgresStore) -> 
     with connected(parted.url) as other, PostgresStore(f"{parted.url}&options=-clock_timeout%3D1000") as impatient:
         other.execute(f"BEGIN; LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
         same = Begun(impatient, begun.session, begun.dialog)
-        header = same.say(b"a lamp", b'{"digest": "%s"}' % impatient.put_blob(b"a picture").encode())[-1]
+        header = same.say(b"a lamp", b'{"digest": "%s"}' % impatient.put_blob(begun.session, b"a picture").encode())[-1]
         same.store.append(begun.dialog, [words(b"known")], header.turn_head, header)
         assert impatient.index(lambda _kind, body: body.decode(), session_id=begun.session) == 3
         assert len(impatient.search("lamp", session_id=begun.session)) == 1
@@ -281,14 +281,14 @@ def test_deadlock_is_told_to_one(url: str, begun: Begun) -> None:
 
 def test_erasing_a_session_locks_no_other_writer(url: str, begun: Begun) -> None:
     """While an erasure has one session's rows and payloads, others append to theirs, name payloads, and make sessions."""
-    picture = begun.store.put_blob(b"a picture")
+    picture = begun.store.put_blob(begun.session, b"a picture")
     begun.say(picture.encode())
     with PostgresStore(url, wait=0.5) as second:
         other = begin(second)
         with cast("Erasing", begun.store).erasing() as eraser:
             eraser.remove_dialogs([begun.dialog])
             eraser.remove_session(begun.session)
-            other.say(b"meanwhile", second.put_blob(b"another").encode())
+            other.say(b"meanwhile", second.put_blob(other.session, b"another").encode())
             assert other.store.index(lambda _kind, body: body.decode()) == 2
             begin(second)
         assert len(list(second.sessions())) == 2

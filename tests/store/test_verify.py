@@ -66,7 +66,7 @@ def written() -> tuple[Log, DialogId]:
     log.store.append(
         fork.dialog_id, [draft(MessageEntry(message=user(text)))[0] for text in ("More.", "And more.")], -1
     )
-    kept = log.store.put_blob(b"a kept file")
+    kept = log.store.put_blob(log.session, b"a kept file")
     log.store.put_source(SourceRecord(identity="f:1", session_id=log.session, format="f", raw=kept))
     log.store.update_session(log.session, name="n", root=log.dialog)
     return log, fork.dialog_id

@@ -121,7 +121,7 @@ def test_each_fault_is_named_and_repaired_in_a_branch(tmp_path: Path) -> None:
         assert list(store.bodies(one.main)) == before, case
         (source,) = store.sources(one.session_id)
         assert source.raw is not None, case
-        assert b"".join(kept(store, source.raw)) == path.read_bytes() == data, case
+        assert b"".join(kept(store, one.session_id, source.raw)) == path.read_bytes() == data, case
         assert (branch.relation, branch.metadata["of"]) == ("repair", one.main), case
 
 

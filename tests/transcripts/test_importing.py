@@ -63,7 +63,7 @@ def test_session_is_imported_whole_with_its_source(tmp_path: Path) -> None:
     assert (one.outcome, one.records, one.messages) == ("new", 4, 4)
     (source,) = store.sources(one.session_id)
     assert source.raw is not None
-    assert b"".join(kept(store, source.raw)) == path.read_bytes()
+    assert b"".join(kept(store, one.session_id, source.raw)) == path.read_bytes()
     assert store.session(one.session_id).workdir == "/home/u/project"
     entries = [decode_entry(body) for _, body in store.bodies(DialogId(str(one.main)))]
     records = [entry.source.record for entry in entries if isinstance(entry, MessageEntry) and entry.source]
@@ -110,7 +110,11 @@ def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
             again = imported(store, path)
             assert (again.outcome, again.entries, again.main) == ("unchanged", 0, second.main), path
             assert ("shrunk" in [loss.code for loss in again.losses]) == (path == one and outcome == "grown"), outcome
-        files = {b"".join(kept(store, source.raw)) for source in store.sources(second.session_id) if source.raw}
+        files = {
+            b"".join(kept(store, second.session_id, source.raw))
+            for source in store.sources(second.session_id)
+            if source.raw
+        }
         assert files == {other.read_bytes()} | ({one.read_bytes()} if outcome == "rewritten" else set()), outcome
 
 

@@ -38,7 +38,7 @@ def grown() -> Session:
     fork.append(user("elsewhere"))
     fork.fork()
     session.erase(entries=[root.messages.handle(0)])
-    index = session.store.put_blob(b'{"version":1,"dialogs":{}}')
+    index = session.store.put_blob(session.session_id, b'{"version":1,"dialogs":{}}')
     about = SourceRecord(identity="x", session_id=session.session_id, format="codex", index=index)
     session.store.put_source(about)
     return session

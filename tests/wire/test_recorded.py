@@ -9,6 +9,7 @@ import pytest
 from palaver import wire
 from palaver.providers import profile
 from palaver.store.memory import MemoryStore
+from palaver.store.records import payloads_of
 from palaver.transcripts.importing import Importer
 from palaver.view import View, fold
 from palaver.wire import Call, Request, broken_at
@@ -37,7 +38,9 @@ def views(store: MemoryStore, recording: Recording) -> Iterator[View]:
 
 def compiled(view: View, name: str, model: str, store: MemoryStore) -> Request:
     """Compile for a model."""
-    return wire.compile(view, profile(name, model), Call(model=model), store.blob)
+    return wire.compile(
+        view, profile(name, model), Call(model=model), payloads_of(store, store.node(view.dialog_id).session_id)
+    )
 
 
 @pytest.mark.parametrize("recording", ALL)

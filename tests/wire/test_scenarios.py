@@ -20,6 +20,7 @@ from palaver.messages import (
 )
 from palaver.messages.blocks import MALFORMED
 from palaver.providers import profile
+from palaver.store.records import payloads_of
 from palaver.testing.logs import Log, model, result, user
 from palaver.view import fold
 from palaver.wire import Call, How, Request, broken_at
@@ -42,7 +43,7 @@ def image(data: bytes) -> ImageContent:
 def folded(log: Log, name: str) -> Request:
     """Compile what a log shows, and check it."""
     view = fold(log.store, log.dialog)
-    request = compile_(view, profile(name, MODELS[name]), Call(model=MODELS[name]), log.store.blob)
+    request = compile_(view, profile(name, MODELS[name]), Call(model=MODELS[name]), payloads_of(log.store, log.session))
     request.check(as_history=True)
     return request
 

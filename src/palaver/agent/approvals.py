@@ -28,7 +28,7 @@ def annotate(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
     # in one transaction, so that no sweep removes the payloads before the entry names them
     with store.transaction() if payloads else nullcontext():
         for payload in payloads.values():
-            store.put_blob(payload)
+            store.put_blob(store.node(dialog_id).session_id, payload)
         return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
 
 

@@ -13,12 +13,12 @@ from palaver.agent.events import Asking
 from palaver.agent.turn import unfinished
 from palaver.context import WorkingDialog
 from palaver.errors import ContextOverflow, InvalidInput, ParseError, ProviderError
-from palaver.ids import BlobId
 from palaver.messages import APITypes, InvokeCost, Message, StopReason
 from palaver.messages.frozen import EMPTY
 from palaver.prompts import Prompt
 from palaver.providers import End, Event, Provider
 from palaver.session import Dialog
+from palaver.store.records import payloads_of
 from palaver.tokens.pricing import cost_of
 from palaver.tools import run_in_worker
 from palaver.view import View
@@ -72,9 +72,10 @@ class WorkingCopy:
         Raises:
             InvalidRequest: It breaks a rule of its provider, which is a bug in palaver.
         """
-        store = self.dialog.store
         made = Call(model=model, **{"fallback": self.fallback, **call})
-        request = compile_request(self._view, profile, made, lambda digest: store.blob(BlobId(digest)), self._memo)
+        request = compile_request(
+            self._view, profile, made, payloads_of(self.dialog.store, self.dialog.session_id), self._memo
+        )
         request.check(as_history=True)  # a paused answer is sent back as it is, and the model continues it
         return request
 

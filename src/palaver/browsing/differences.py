@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, TypedDict
 
 from palaver.browsing.calls import ImportedCall, before, is_recorded
 from palaver.context import Composed
 from palaver.errors import NotReproducible
-from palaver.ids import BlobId
 from palaver.messages import Content, words_of
 from palaver.providers import profile
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
 from palaver.session.differences import BranchDifference, CallDifference, Difference, Side, compare
+from palaver.store.records import payloads_of
 from palaver.view import View, fold
 from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
 
@@ -71,7 +70,7 @@ def proposed_row(
     view = fold(dialog.store, dialog.dialog_id) if call is None else before(dialog, call)
     request = compiled(dialog, view, view.model) if call is None else requested(dialog, call)
     made = dialog.compaction.compose(policy, budget, model=request.model, view=view)
-    after = compile(made.view, request.profile, Call(model=request.model), _blobs(dialog))
+    after = compile(made.view, request.profile, Call(model=request.model), payloads_of(dialog.store, dialog.session_id))
     return made, _row(compare(request, after), recorded=call is not None and is_recorded(call))
 
 
@@ -124,11 +123,7 @@ def rebuilt(dialog: Dialog, call: ModelCall | ImportedCall) -> Rebuilt:
 
 def compiled(dialog: Dialog, view: View, model: str) -> Request:
     """Return the request of a view for OpenAI Chat."""
-    return compile(view, profile("openai-chat"), Call(model=model), _blobs(dialog))
-
-
-def _blobs(dialog: Dialog) -> Callable[[str], bytes]:
-    return lambda digest: dialog.store.blob(BlobId(digest))
+    return compile(view, profile("openai-chat"), Call(model=model), payloads_of(dialog.store, dialog.session_id))
 
 
 def _block(difference: Difference) -> BlockRow:

@@ -9,10 +9,10 @@ from typing import Any, NotRequired, TypedDict
 from palaver.browsing.calls import ImportedCall
 from palaver.context import DEFAULT_POLICY, Composed, Meter
 from palaver.errors import NotFound
-from palaver.ids import BlobId
 from palaver.providers import profile
 from palaver.session import Dialog
 from palaver.session.calls import ModelCall
+from palaver.store.records import payloads_of
 from palaver.tokens import counter
 from palaver.view import Block, View, fold
 from palaver.wire import Call, Request, compile  # noqa: A004 - the word for it
@@ -142,7 +142,7 @@ def _past(dialog: Dialog, before: ImportedCall | None, at: int | None, *, whole:
 
 def _compiled(dialog: Dialog, found: Seen, wire: str, then: str | None) -> Seen:
     call = Call(model=found.model, then=then)
-    request = compile(found.view, profile(wire, found.model), call, lambda digest: dialog.store.blob(BlobId(digest)))
+    request = compile(found.view, profile(wire, found.model), call, payloads_of(dialog.store, dialog.session_id))
     request.check(as_history=True)
     return replace(found, request=request)
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from palaver.errors import InvalidInput, NotFound
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import DialogId, SessionId
 from palaver.log import (
     BranchSummary,
     Compaction,
@@ -55,6 +55,7 @@ from palaver.session import Dialog, Session
 from palaver.session.branches import account, lowest_trust, view_of
 from palaver.store.connect import StoreLike, find_session, opened_store, user_store
 from palaver.store.protocol import SessionRecord
+from palaver.store.records import payloads_of
 from palaver.transfer.copies import copy_session
 from palaver.view import Block, Drop, Exchange, Insert, Plan, Reason, View, apply, fold, in_force
 
@@ -504,7 +505,7 @@ class SessionManager:
     def _recorded(self, place: Handle) -> Message:
         entry = entry_at(self.store, place)
         assert isinstance(entry, MessageEntry)  # noqa: S101 - checked by its header
-        return hydrate(entry.message, lambda digest: self.store.blob(BlobId(digest)))
+        return hydrate(entry.message, payloads_of(self.store, self.session_id))
 
     def _shown(self, blocks: tuple[Block, ...], role: Role) -> Message:
         """Return the message of blocks: the recorded one if unchanged, or else a copy with the view's content."""
@@ -514,7 +515,7 @@ class SessionManager:
             return Message.from_dict({"role": role, "contents": contents})
         recorded = self._recorded(place)
         changed = recorded.model_copy(update={"contents": contents})
-        return recorded if recorded == changed else hydrate(changed, lambda digest: self.store.blob(BlobId(digest)))
+        return recorded if recorded == changed else hydrate(changed, payloads_of(self.store, self.session_id))
 
     def get_entry(self, entry_id: str) -> SessionEntry:
         """Return an entry.

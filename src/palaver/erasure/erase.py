@@ -15,7 +15,7 @@ from palaver.erasure.derived import readable
 from palaver.erasure.plan import ErasurePreview, ErasureScope, preview_erasure
 from palaver.erasure.receipts import Receipt, Remaining, erasing_store, pending_of, read_pending
 from palaver.errors import InvalidInput, PalaverError, StoreError
-from palaver.ids import DialogId, SessionId, new_session_id, now
+from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import (
     Entry,
     Erasure,
@@ -133,8 +133,15 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         store.put_source(replace(source, raw=None))
     for session in plan.sessions:
         eraser.remove_session(session)
-    loose = eraser.unnamed(plan.payloads)
-    eraser.remove_blobs(loose)
+    named: dict[SessionId, set[BlobId]] = {}
+    for session, blob in sorted(plan.payloads):
+        named.setdefault(session, set()).add(blob)
+    loose: list[tuple[BlobId, SessionId]] = []
+    for session, blobs in named.items():
+        unnamed = eraser.unnamed(session, blobs)
+        eraser.remove_blobs(session, unnamed)
+        loose += ((blob, session) for blob in unnamed)
+    loose.sort()
     for session in sorted(touched - set(plan.sessions)):
         _mark_session(store, session, mark)
     sources = sorted(source_name(source.identity) for source in plan.forgotten)
@@ -149,8 +156,9 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         sessions=plan.sessions,
         dialogs=plan.dialogs,
         tombstones=tombstones,
-        blobs=tuple(sorted(loose)),
-        kept_blobs=len(plan.payloads) - len(loose),
+        blobs=tuple(blob for blob, _session in loose),
+        blob_sessions=tuple(session for _blob, session in loose),
+        kept_blobs=len({blob for _session, blob in plan.payloads} - {blob for blob, _session in loose}),
         sources=tuple(sources),
         entries=plan.entries,
         beyond=tuple(_moved(plan.noted)),

@@ -35,7 +35,7 @@ class ErasurePreview:
             shortened forms and recorded calls.
         entries: The number of entries that would be removed or overwritten.
         messages: The number of messages among them.
-        payloads: The payloads that they name. Payloads that other entries also name stay.
+        payloads: The payloads that they name, each with its session. Payloads that other entries also name stay.
         forgotten: The imported conversations that would be forgotten.
         reduced: The imported conversations that would lose their source file.
         noted: The files that the sessions were exported to, and the folders of their replay logs.
@@ -48,7 +48,7 @@ class ErasurePreview:
     tombstones: tuple[Handle, ...] = ()
     entries: int = 0
     messages: int = 0
-    payloads: frozenset[BlobId] = field(default=frozenset(), repr=False)
+    payloads: frozenset[tuple[SessionId, BlobId]] = field(default=frozenset(), repr=False)
     forgotten: tuple[SourceRecord, ...] = ()
     reduced: tuple[SourceRecord, ...] = ()
     noted: tuple[NotedFile, ...] = ()
@@ -187,16 +187,18 @@ def _spans(places: Iterable[Handle]) -> tuple[Span, ...]:
 
 def _counted(store: Erasing, plan: ErasurePreview) -> ErasurePreview:
     """Return the plan with the number of the erased entries, and the payloads that they and kept files name."""
-    payloads: set[BlobId] = set()
+    payloads: set[tuple[SessionId, BlobId]] = set()
     entries = messages = 0
     for span in joined((*_whole(store, plan.dialogs), *_spans(plan.tombstones))):
         before = store.header(span.dialog, span.start - 1).number if span.start else 0
         entries += len(span)
         messages += store.header(span.dialog, span.stop - 1).number - before
         named = (blob for _, body in store.bodies(span.dialog, span.start, span.stop) for blob in references(body))
-        payloads.update(blob for blob in named if store.has_blob(blob))
+        session = store.node(span.dialog).session_id
+        payloads.update((session, blob) for blob in named if store.has_blob(session, blob))
     for source in (*plan.forgotten, *plan.reduced):
-        if source.raw is not None and store.has_blob(source.raw):
-            payloads |= {source.raw, *map(BlobId, json.loads(store.blob(source.raw))["pieces"])}
-    payloads |= {source.index for source in plan.forgotten if source.index is not None}
+        session, raw = source.session_id, source.raw
+        if raw is not None and store.has_blob(session, raw):
+            payloads.update((session, BlobId(blob)) for blob in (raw, *json.loads(store.blob(session, raw))["pieces"]))
+    payloads |= {(source.session_id, source.index) for source in plan.forgotten if source.index is not None}
     return replace(plan, entries=entries, messages=messages, payloads=frozenset(payloads))

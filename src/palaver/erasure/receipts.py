@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter
@@ -48,6 +48,7 @@ class Receipt:
         dialogs: The dialogs that were removed.
         tombstones: The tombstones that replace entries.
         blobs: The payloads that were removed: SHA-256, hexadecimal.
+        blob_sessions: The session of each of these payloads, in the same order.
         kept_blobs: The number of payloads kept because other entries name them.
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
         entries: The number of entries removed or overwritten.
@@ -63,6 +64,7 @@ class Receipt:
     dialogs: tuple[str, ...] = ()
     tombstones: tuple[Remaining, ...] = ()
     blobs: tuple[str, ...] = ()
+    blob_sessions: tuple[str, ...] = ()
     kept_blobs: int = 0
     sources: tuple[str, ...] = ()
     entries: int = 0
@@ -196,7 +198,8 @@ def _problems(store: Erasing, receipt: Receipt) -> Iterator[str]:
     for source in receipt.sources:
         if store.gone("source", source) is None:
             yield f"source {source} is not remembered as erased: an import would bring it back silently"
-    yield from (f"payload {blob} is there" for blob in receipt.blobs if store.has_blob(BlobId(blob)))
+    removed = zip_longest(receipt.blobs, receipt.blob_sessions, fillvalue="")
+    yield from (f"payload {blob} is there" for blob, of in removed if store.has_blob(SessionId(of), BlobId(blob)))
     for tombstone in receipt.tombstones:
         yield from _of_tombstone(store, tombstone, receipt.id)
 

@@ -163,9 +163,10 @@ def entry(source: Explored, handle: str) -> Answer:
     return originals(source.store, handle)[0].to_dict()
 
 
-def blob(source: Explored, blob: str) -> Answer:
-    """Return an image."""
-    data = source.store.blob(BlobId(blob))
+def media(source: Explored, handle: str, digest: str) -> Answer:
+    """Return an image of the session that a handle is of."""
+    session = originals(source.store, handle)[0].session
+    data = source.store.blob(session.session_id, BlobId(digest))
     kind = sniff(data, "image")
     if kind not in SNIFFED:
         raise InvalidInput("Only images are shown.")
@@ -342,7 +343,7 @@ ROUTES: tuple[Endpoint, ...] = (
     Endpoint("/api/dialogs/{dialog}/composition", composition),
     Endpoint("/api/dialogs/{dialog}/seen", in_view_at),
     Endpoint("/api/entries/{handle}", entry),
-    Endpoint("/api/blobs/{blob}", blob),
+    Endpoint("/api/entries/{handle}/media/{digest}", media),
     Endpoint("/api/search", search),
 )
 """All that the page asks."""

@@ -253,14 +253,16 @@ def _originals(ask: _Ask, handles: Iterator[str | None]) -> _Answers:
     for handle in filter(None, handles):
         original = ask(f"/api/entries/{handle}")
         yield f"/api/entries/{handle}", original
-        yield from ((path, ask(path)) for path in _pictures(original))
+        yield from (
+            (path, ask(path)) for path in (f"/api/entries/{handle}/media/{each}" for each in _pictures(original))
+        )
 
 
 def _pictures(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON values
-    """Yield the paths of the images in a message."""
+    """Yield the digests of the images in a message."""
     if isinstance(value, dict):
         if value.get("digest") and str(value.get("media_type")).startswith("image/") and not value.get("url"):
-            yield f"/api/blobs/{value['digest']}"
+            yield value["digest"]
         value = list(value.values())
     for part in value if isinstance(value, list) else ():
         yield from _pictures(part)

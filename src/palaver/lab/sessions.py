@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from palaver.context import Meter
-from palaver.ids import BlobId
 from palaver.lab.entrants import Entrant
 from palaver.lab.finder import Index
 from palaver.lab.loading import Loaded
@@ -18,6 +17,7 @@ from palaver.lab.recorded import RecordedDialog, recorded_dialog
 from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
 from palaver.lab.things import things, words
 from palaver.messages import Role, Speaker
+from palaver.store.records import payloads_of
 from palaver.tokens import ModelCounter
 
 _VIOLATIONS = 5
@@ -92,7 +92,7 @@ def _recording(found: RecordedDialog, loaded: Loaded, counting: ModelCounter) ->
         ),
         index=index,
         outputs=outputs,
-        media=lambda digest: loaded.store.blob(BlobId(digest)),
+        media=payloads_of(loaded.store, loaded.session_id),
     )
 
 

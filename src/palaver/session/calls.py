@@ -11,12 +11,12 @@ from pydantic import TypeAdapter
 
 from palaver import providers, wire
 from palaver.errors import Conflict, InvalidInput, NotFound, NotReproducible, StoreDamaged
-from palaver.ids import BlobId
 from palaver.log import Handle, Header, Invocation, MessageEntry, Reader, entry_at
 from palaver.messages import Message, Usage, thaw
 from palaver.plurals import counted
 from palaver.session.opened import OpenDialog
 from palaver.store.protocol import Store
+from palaver.store.records import payloads_of
 from palaver.view import (
     CALL_VERSION,
     Manifest,
@@ -103,7 +103,8 @@ class ModelCall:
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
         profile = providers.profile(name, model, self.sent.get("columns", {}))
-        made = wire.compile(self.view(), profile, call, lambda digest: self.store.blob(BlobId(digest)))
+        load = payloads_of(self.store, self.store.node(self.handle.dialog).session_id)
+        made = wire.compile(self.view(), profile, call, load)
         if made.digest != digest:
             version = f"Version {compiler} of the compiler made it; this one is {wire.COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."

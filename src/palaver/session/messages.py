@@ -180,7 +180,11 @@ class Messages(Sequence[Message]):
         return f"<{counted(self._count, 'message')}>"
 
     def _with_media(self, message: Message) -> Message:
-        return hydrate(message, lambda digest: self._store.blob(BlobId(digest)))
+        return hydrate(message, self._payload)
+
+    def _payload(self, digest: str) -> bytes:
+        session_id = self._store.node(self._stretches[0].span.dialog).session_id
+        return self._store.blob(session_id, BlobId(digest))
 
     def _after(self, index: int) -> tuple[Stretch, ...]:
         """Return the stretches from the entry that begins message `index` on."""

@@ -181,7 +181,7 @@ def append(
         drafts.append(ready)
         payloads += media.values()
     with (
-        _storing(store, payloads) if payloads else nullcontext()
+        _storing(store, dialog_id, payloads) if payloads else nullcontext()
     ):  # most entries have no media, and need no transaction
         headers = store.append(dialog_id, drafts, turn_head, last)
     return tuple(zip(headers, (ready.body for ready in drafts), strict=True))
@@ -195,19 +195,20 @@ def annotate(store: Store, dialog_id: DialogId, entry: Entry, last: Header | Non
         InvalidInput: The entry may not be outside a turn.
     """
     ready, media = draft(entry)
-    with _storing(store, media.values()):
+    with _storing(store, dialog_id, media.values()):
         return store.annotate(dialog_id, ready, last), ready.body
 
 
 @contextmanager
-def _storing(store: Store, payloads: Collection[bytes]) -> Iterator[None]:
+def _storing(store: Store, dialog_id: DialogId, payloads: Collection[bytes]) -> Iterator[None]:
     """Store payloads in one step with the entries that name them, so that no erasure or sweep removes them in between."""
     if not payloads:
         yield
         return
     with store.transaction():
+        session_id = store.node(dialog_id).session_id
         for payload in payloads:
-            store.put_blob(payload)
+            store.put_blob(session_id, payload)
         yield
 
 
@@ -298,7 +299,8 @@ class OpenDialog:
             MissingFile: It refers to media whose bytes neither it nor the store has.
         """
         for media in media_of(message):
-            if media.data is None and not media.url and not self.store.has_blob(BlobId(media.digest)):
+            known = media.data is not None or media.url
+            if not known and not self.store.has_blob(self.node.session_id, BlobId(media.digest)):
                 raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")
         return [self._stamped(part) for part in (message.split() if isinstance(message, ToolMessage) else (message,))]
 

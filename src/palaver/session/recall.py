@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from palaver.errors import Erased, InvalidInput, NotFound
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import DialogId, SessionId
 from palaver.log import (
     BranchSummary,
     Compaction,
@@ -24,6 +24,7 @@ from palaver.log import (
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent, hydrate
 from palaver.plurals import a_type, counted
 from palaver.store.protocol import Store
+from palaver.store.records import payloads_of
 
 _ID_DIGITS = 32
 
@@ -64,7 +65,7 @@ def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry |
     if entry.erased is not None:
         raise Erased("entry", str(place), entry.erased.at, entry.erased.receipt)
     if isinstance(entry, MessageEntry | Inbox | LateResult):
-        message = hydrate(entry.message, lambda digest: store.blob(BlobId(digest)))
+        message = hydrate(entry.message, payloads_of(store, session_id))
         entry = entry.model_copy(update={"message": message})
     if place.block is None:
         return entry

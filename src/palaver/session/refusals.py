@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from palaver import wire
-from palaver.ids import BlobId
 from palaver.log import Handle
 from palaver.messages import (
     AudioContent,
@@ -21,6 +20,7 @@ from palaver.messages import (
     ToolResultContent,
 )
 from palaver.store.protocol import Store
+from palaver.store.records import payloads_of
 from palaver.view import Block, Exchange, Turn, View
 
 _LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
@@ -56,9 +56,8 @@ def blamed(store: Store, request: wire.Request, words: str) -> Handle | None:
     if not paths:
         new = _new_media(request, request.view) if _MEDIA.search(words) is not None else []
         return new[0] if len(new) == 1 else None
-    marked = wire.compile(
-        _marked(request.view), request.profile, request.call, lambda digest: store.blob(BlobId(digest))
-    )
+    load = payloads_of(store, store.node(request.view.dialog_id).session_id)
+    marked = wire.compile(_marked(request.view), request.profile, request.call, load)
     origins = {_MARK.format(origin): origin for origin in _origins(request.view)}
     for steps in paths:
         if _OURS in steps:

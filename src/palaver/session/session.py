@@ -10,7 +10,7 @@ from typing import Any, Self, TextIO, overload
 
 from palaver import erasure, providers, wire
 from palaver.errors import InvalidInput, NotFound
-from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
+from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.messages.frozen import EMPTY
@@ -33,6 +33,7 @@ from palaver.session.tree import DialogTreeNode, Tree, tree_lines, tree_of
 from palaver.store.connect import StoreLike, find_session, only_session, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Hit, SessionRecord, Store
+from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactingStore, RedactLike, redacting
 from palaver.tools import run_in_worker
 from palaver.transfer.landing import land
@@ -907,7 +908,7 @@ class Dialog:
         if policy is not None or budget is not None:
             view = self.compaction.compose(policy, budget, model=model, view=view, profile=known).view
         memo = self._memo if at is None else None  # an earlier view is not what the next request goes on from
-        request = wire.compile(view, known, made, lambda digest: self.store.blob(BlobId(digest)), memo)
+        request = wire.compile(view, known, made, payloads_of(self.store, self.session_id), memo)
         request.check()
         self._asked = None if at is not None else (request, self.opened.last.seq)
         return request

@@ -192,17 +192,21 @@ class Contents:
         if found is not None:
             raise found.error(thing, name)
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
-        """Return those payloads that nothing names."""
-        left = set(blob_ids)
+    def named(self, session_id: SessionId | None = None) -> frozenset[BlobId]:
+        """Return the payloads that a session names, or that any does."""
+        named = set[BlobId]()
         for log in self.logs.values():
-            for body in log.bodies:
-                left -= references(body)
+            for body in log.bodies if session_id in {None, log.node.session_id} else ():
+                named |= references(body)
         for source in self.sources.values():
-            left -= {blob_id for blob_id in (source.raw, source.index) if blob_id is not None}
-            if source.raw is not None:
-                left -= digests_in(self.blobs.get(source.raw, b""))
-        return frozenset(left)
+            if session_id in {None, source.session_id}:
+                named |= {blob_id for blob_id in (source.raw, source.index) if blob_id is not None}
+                named |= set() if source.raw is None else digests_in(self.blobs.get(source.raw, b""))
+        return frozenset(named)
+
+    def unnamed(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Return those payloads that are there and that nothing names."""
+        return frozenset(self.blobs.keys() & set(blob_ids) - self.named())
 
     # --- changing -------------------------------------------------------------------------------------------------------------
 
@@ -275,7 +279,7 @@ class Contents:
             self.remove(self.files, key)
         self.remove(self.sessions, session_id)
 
-    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
+    def remove_blobs(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
         for one in blob_ids:
             self.remove(self.blobs, one)

@@ -105,7 +105,7 @@ class Stray(NamedTuple):
     """A payload that no entry and no source names.
 
     Attributes:
-        blob_id: The payload.
+        blob_id: The payload, by the name that the store has for it.
         size: Its length, in bytes.
         age: How long ago it was stored last, in seconds.
     """
@@ -134,12 +134,15 @@ class Eraser(Protocol):
         """Delete a session and all that is left of it."""
         ...
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
-        """Return those payloads that no entry and no source names. They stay unnamed until the end of the erasure."""
+    def unnamed(self, session_id: SessionId | None, blob_ids: Collection[BlobId], /) -> frozenset[BlobId]:
+        """Return those payloads of a session that are there and that no entry and no source names. They stay unnamed until the end of the erasure.
+
+        Without a session they are as `Erasing.strays` lists them.
+        """
         ...
 
-    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
-        """Delete payloads."""
+    def remove_blobs(self, session_id: SessionId | None, blob_ids: Collection[BlobId], /) -> None:
+        """Delete payloads, named as for `unnamed`."""
         ...
 
     def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
@@ -273,8 +276,8 @@ def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> S
     for start in range(0, len(strays), _AT_A_TIME):
         part = {stray.blob_id: stray for stray in strays[start : start + _AT_A_TIME]}
         with erasing.erasing() as eraser:
-            loose = eraser.unnamed(part)
-            eraser.remove_blobs(loose)
+            loose = eraser.unnamed(None, part)
+            eraser.remove_blobs(None, loose)
         removed += [part[blob_id] for blob_id in sorted(loose)]
     return Swept(removed=tuple(removed), pending=erasing.scrub(thorough=thorough) if removed else ())
 

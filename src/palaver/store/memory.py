@@ -251,7 +251,7 @@ class MemoryStore:
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 
-    def put_blob(self, data: bytes) -> BlobId:
+    def put_blob(self, session_id: SessionId, data: bytes) -> BlobId:  # noqa: ARG002 - equal payloads of all sessions are one
         """Store a payload under its SHA-256, once, and return the id."""
         blob_id = BlobId(sha256(data).hexdigest())
         with self.contents.using():
@@ -260,7 +260,7 @@ class MemoryStore:
             self.contents.set(self.contents.put_at, blob_id, now())
         return blob_id
 
-    def blob(self, blob_id: BlobId) -> bytes:
+    def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:  # noqa: ARG002
         """Return a payload."""
         with self.contents.using():
             data = self.contents.blobs.get(blob_id)
@@ -268,15 +268,16 @@ class MemoryStore:
             raise unknown("blob", blob_id)
         return data
 
-    def has_blob(self, blob_id: BlobId) -> bool:
+    def has_blob(self, session_id: SessionId, blob_id: BlobId) -> bool:  # noqa: ARG002
         """Return whether a payload is stored."""
         with self.contents.using():
             return blob_id in self.contents.blobs
 
-    def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, in order (`palaver.store.protocol.Copyable`)."""
+    def blob_ids(self, session_id: SessionId) -> Iterator[BlobId]:
+        """Return the ids of the payloads that a session names (`palaver.store.protocol.Copyable`)."""
         with self.contents.using():
-            return iter(sorted(self.contents.blobs))
+            self.contents.session(session_id)
+            return iter(sorted(self.contents.named(session_id) & self.contents.blobs.keys()))
 
     def put_source(self, record: SourceRecord) -> None:
         """Write, or replace, the record of a foreign conversation."""
@@ -393,7 +394,7 @@ class MemoryStore:
     def strays(self) -> Iterator[Stray]:
         """Return the payloads that nothing names."""
         with self.contents.using():
-            at, left = now(), self.contents.unnamed(self.contents.blobs)
+            at, left = now(), self.contents.unnamed(None, self.contents.blobs)
             return iter(
                 [
                     Stray(blob_id, len(self.contents.blobs[blob_id]), at - self.contents.put_at[blob_id])

@@ -295,20 +295,23 @@ class Store(Reader, Protocol):
 
     # --- payloads ---------------------------------------------------------------------------------------------------------------
 
-    def put_blob(self, data: bytes) -> BlobId:
-        """Store a payload under its SHA-256, once, and return the id.
+    # A payload belongs to the session that put it. One that another session put may be absent here, and may be there: a store that keeps
+    # equal payloads once has it for every session, known or unknown, and one that is split, or has a key a session, has it for its own.
+
+    def put_blob(self, session_id: SessionId, data: bytes) -> BlobId:
+        """Store a payload of a session under its SHA-256, once, and return the id.
 
         A payload that no entry names may be erased or swept. Put it in the same transaction as the entry that names it, and both are there
         or neither.
         """
         ...
 
-    def blob(self, blob_id: BlobId) -> bytes:
-        """Return a payload."""
+    def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:
+        """Return a payload of a session."""
         ...
 
-    def has_blob(self, blob_id: BlobId) -> bool:
-        """Return whether a payload is stored."""
+    def has_blob(self, session_id: SessionId, blob_id: BlobId) -> bool:
+        """Return whether a payload of a session is stored."""
         ...
 
     # --- where foreign conversations came from ------------------------------------------------------------------------------------
@@ -380,8 +383,8 @@ class Store(Reader, Protocol):
 class Copyable(Store, Protocol):
     """A store that can be copied from and into: all of palaver's are."""
 
-    def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, each once, in order."""
+    def blob_ids(self, session_id: SessionId) -> Iterator[BlobId]:
+        """Return the ids of the payloads that a session's entries and sources name and that are there, each once, in order."""
         ...
 
     def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:

@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from palaver.errors import Conflict, InvalidInput, NotFound, StoreDamaged, StoreError
-from palaver.ids import DialogId
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header, Node, Span, require_storable
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, SessionRecord, SourceRecord
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, SessionRecord, SourceRecord, Store
 
 SHORT_DIGITS = 12
 """Digits of a dialog's id that a printed handle shows; no two dialogs of a session share them (`palaver.log.handles`)."""
@@ -203,3 +203,8 @@ def unknown(what: str, name: str) -> NotFound:
 def closed(place: str) -> StoreError:
     """Return the error for a store that was closed."""
     return StoreError(f"The store {place} was closed.", reason="closed", hint="Open it again.")
+
+
+def payloads_of(store: Store, session_id: SessionId) -> Callable[[str], bytes]:
+    """Return what loads the payloads of a session by their ids."""
+    return lambda digest: store.blob(session_id, BlobId(digest))

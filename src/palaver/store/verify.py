@@ -55,7 +55,7 @@ class Verification:
         dialogs: Dialogs read so far.
         entries: Entries read so far.
         size: The length of their bodies, in bytes.
-        blobs: Payloads read so far.
+        blobs: Payloads read so far, of each session those that it names.
         faults: Faults found so far.
     """
 
@@ -86,8 +86,6 @@ class Verification:
         for trashed in (False, True):
             for record in store.sessions(trashed=trashed):
                 yield from _continued(record.session_id, self._session(record.session_id))
-        for blob_id in store.blob_ids() if isinstance(store, Copyable) else ():
-            yield from _continued(blob_id, self._payload(blob_id))
 
     def _session(self, session_id: SessionId) -> Iterator[Fault]:
         record = self.store.session(session_id)
@@ -98,17 +96,20 @@ class Verification:
             yield Fault(session_id, "wrong_root", f"The dialog to continue with, {record.root}, is not in the session.")
         for source in self.store.sources(session_id):
             for blob_id in (source.raw, source.index):
-                if blob_id is not None and not self.store.has_blob(blob_id):
+                if blob_id is not None and not self.store.has_blob(session_id, blob_id):
                     yield Fault(source.identity, "missing_blob", f"A kept payload of its import, {blob_id}, is gone.")
         held: dict[Span, int] = {}
         for node in nodes:
             self.dialogs += 1
             place = node.dialog_id[:SHORT_DIGITS]
             yield from _continued(place, _place_in_tree(self.store, node, known, held))
-            yield from _continued(place, self._dialog(node.dialog_id, record.updated_at))
+            yield from _continued(place, self._dialog(node, record.updated_at))
+        for blob_id in self.store.blob_ids(session_id) if isinstance(self.store, Copyable) else ():
+            yield from _continued(blob_id, self._payload(session_id, blob_id))
 
-    def _dialog(self, dialog_id: DialogId, active: float) -> Iterator[Fault]:
+    def _dialog(self, node: Node, active: float) -> Iterator[Fault]:
         """Derive each header from its body and the header before it."""
+        dialog_id = node.dialog_id
         last, latest = NOTHING, active
         stop = self.store.last(dialog_id).seq + 1  # what is appended meanwhile is left to the next run
         bodies = self.store.bodies(dialog_id, 0, stop)
@@ -125,7 +126,7 @@ class Verification:
             if fault is not None:
                 yield fault
             latest = max(latest, header.at)
-            yield from self._media(dialog_id, header.seq, own)
+            yield from self._media(node, header.seq, own)
         yield from _lost(dialog_id, last.seq + 1, stop)
         if active < latest:
             what = f"An entry of {dialog_id[:SHORT_DIGITS]} is newer than its session says."
@@ -148,21 +149,20 @@ class Verification:
         told = ", ".join(f"{name} is {getattr(header, name)!r}, not {getattr(derived, name)!r}" for name in names)
         return Fault(place, "wrong_header", f"Its header does not follow from its body: {told}."[:300]), derived
 
-    def _media(self, dialog_id: DialogId, seq: int, body: bytes | None) -> Iterator[Fault]:
-        """Look for the payloads of an entry; read them when only this session is verified, for the whole store reads all payloads anyway."""
+    def _media(self, node: Node, seq: int, body: bytes | None) -> Iterator[Fault]:
+        """Look for the payloads of an entry."""
         try:
             named = tuple(media_in(body or b""))
         except PalaverError:
             return  # reported where the body was judged
         for digest in named:
-            if not self.store.has_blob(digest):
-                yield Fault(_at(dialog_id, seq), "missing_blob", f"A payload it names, {digest}, is not in the store.")
-            elif self.session_id is not None:
-                yield from self._payload(digest)
+            if not self.store.has_blob(node.session_id, digest):
+                where = _at(node.dialog_id, seq)
+                yield Fault(where, "missing_blob", f"A payload it names, {digest}, is not in the store.")
 
-    def _payload(self, blob_id: BlobId) -> Iterator[Fault]:
+    def _payload(self, session_id: SessionId, blob_id: BlobId) -> Iterator[Fault]:
         self.blobs += 1
-        if sha256(self.store.blob(blob_id)).hexdigest() != blob_id:
+        if sha256(self.store.blob(session_id, blob_id)).hexdigest() != blob_id:
             yield Fault(blob_id, "damaged_blob", "Its bytes do not match its id.")
 
 

@@ -54,7 +54,7 @@ class Log:
         last = self.store.last(self.dialog)
         ready, blobs = draft(entry)
         for data in blobs.values():
-            self.store.put_blob(data)
+            self.store.put_blob(self.session, data)
         if rule(entry.kind).turn:
             return self.store.append(self.dialog, [ready], last.turn_head)[0]
         return self.store.annotate(self.dialog, ready)

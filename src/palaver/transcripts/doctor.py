@@ -22,6 +22,7 @@ from palaver.session.recall import blocks_of
 from palaver.session.waiting import UNDECIDED, what_for
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
+from palaver.store.records import payloads_of
 from palaver.store.titles import title
 from palaver.tokens import counter, model_info
 from palaver.transcripts.findings import Diagnosis, Finding
@@ -124,7 +125,9 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
     valid = dict.fromkeys(APIS, len(sound) == len(chosen))
     for node in sound:
         view = fold(store, node.dialog_id)
-        requests = {name: request for name in APIS if (request := _next_request(store, view, name)) is not None}
+        requests = {
+            name: request for name in APIS if (request := _next_request(store, session_id, view, name)) is not None
+        }
         findings.extend(_of_dialog(store, node, requests))
         findings.extend(_of_window(view, requests))
         valid = {name: fine and name in requests and _passes(requests[name]) for name, fine in valid.items()}
@@ -166,9 +169,9 @@ def _of_sources(store: Store, session_id: SessionId) -> Iterator[Finding]:
     for source in store.sources(session_id):
         try:
             if source.index is not None:
-                Places.decode(store.blob(source.index))
+                Places.decode(store.blob(session_id, source.index))
             if source.raw is not None:
-                deque(kept(store, source.raw), maxlen=0)
+                deque(kept(store, session_id, source.raw), maxlen=0)
         except (StoreDamaged, NotFound) as error:
             yield _fault(source.identity, "damaged_source", f"The kept file cannot be read back: {error}")
 
@@ -193,10 +196,11 @@ def _of_entries(store: Store, node: Node) -> Iterator[Finding]:
         if _SUSPICIOUS.search(body):  # most entries have nothing that could be wrong, and need not be decoded
             entry = decode_entry(body)
             if isinstance(entry, MessageEntry):
-                yield from _of_message(store, f"{node.dialog_id[:12]}:{seq}", entry.message)
+                yield from _of_message(store, node, seq, entry.message)
 
 
-def _of_message(store: Store, place: str, message: Message) -> Iterator[Finding]:
+def _of_message(store: Store, node: Node, seq: int, message: Message) -> Iterator[Finding]:
+    place = f"{node.dialog_id[:12]}:{seq}"
     for kind in dict.fromkeys(change.kind for change in message.normalized):
         what = f"Its text had what cannot be sent ({kind}); it was replaced, and the original can be restored."
         yield _fault(place, kind, what)
@@ -205,13 +209,13 @@ def _of_message(store: Store, place: str, message: Message) -> Iterator[Finding]
             what = f"The arguments of a call cannot be read: {block.error}"
             yield _fault(f"{place}:{index}", "malformed_arguments", what)
         for media in media_of(message.model_copy(update={"contents": (block,)})):
-            if media.url is None and (why := _payload_fault(store, BlobId(media.digest))):
+            if media.url is None and (why := _payload_fault(store, node.session_id, media.digest)):
                 yield _fault(f"{place}:{index}", "missing_blob", f"Its {media.media_type} payload {why}.")
 
 
-def _payload_fault(store: Store, blob_id: BlobId) -> str:
+def _payload_fault(store: Store, session_id: SessionId, digest: str) -> str:
     try:
-        return "" if sha256(store.blob(blob_id)).hexdigest() == blob_id else "is not what was written"
+        return "" if sha256(store.blob(session_id, BlobId(digest))).hexdigest() == digest else "is not what was written"
     except NotFound:
         return "is not in the store"
 
@@ -340,13 +344,13 @@ def _of_window(view: View, requests: Mapping[str, Request]) -> Iterator[Finding]
         yield _fault(view.dialog_id[:12], OVER_WINDOW, what)
 
 
-def _next_request(store: Store, view: View, name: str) -> Request | None:
+def _next_request(store: Store, session_id: SessionId, view: View, name: str) -> Request | None:
     """Return the next request for a provider; None where there can be none."""
     standard = profile(name).model
     model = view.model if standard.partition("-")[0] in view.model else standard
     call = Call(model=model, then="Go on.")
     try:
-        return compile(view, profile(name), call, lambda digest: store.blob(BlobId(digest)))
+        return compile(view, profile(name), call, payloads_of(store, session_id))
     except PalaverError:
         return None
 

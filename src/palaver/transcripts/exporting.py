@@ -15,13 +15,14 @@ from palaver.formats.claude_code import writing as claude_code
 from palaver.formats.codex import writing as codex
 from palaver.formats.pi import writing as pi
 from palaver.formats.writing import Heading, Tool, uuid
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, MessageEntry
 from palaver.messages import Role, canonical_json
 from palaver.plurals import counted
 from palaver.providers import profile
 from palaver.session.waiting import undelivered
 from palaver.store.protocol import SessionRecord, Store
+from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
@@ -89,7 +90,11 @@ def export(
     if to == "markdown":
         said = markdown(store, record, view, (message for _, message in waiting))
         return Exported(pieces=(text.encode() for text in said), report=Report(others))
-    done = _transcript(store, record, view, TOOLS[to]) if to in TOOLS else _compiled(view, to, _load(store))
+    done = (
+        _transcript(store, record, view, TOOLS[to])
+        if to in TOOLS
+        else _compiled(view, to, payloads_of(store, session_id))
+    )
     left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
     return replace(done, report=Report((*done.report, *left, *others)))
 
@@ -102,10 +107,6 @@ def _other_dialogs(store: Store, session_id: SessionId, dialog_id: DialogId) -> 
 
 
 _NOT_DELIVERED = "it waits in the inbox and is not part of the conversation yet"
-
-
-def _load(store: Store) -> Load:
-    return lambda digest: store.blob(BlobId(digest))
 
 
 EXPORTS: Mapping[str, str] = MappingProxyType(
@@ -150,7 +151,7 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
         model=view.model,
     )
     notes = ChangeNotes()
-    lines = list(tool.written(view, heading, _load(store), notes))
+    lines = list(tool.written(view, heading, payloads_of(store, record.session_id), notes))
     if _has_usage(view):
         notes.add(None, "usage", How.DROPPED, "it would count as the tool's own")
     pieces = (canonical_json(line) + b"\n" for line in lines)

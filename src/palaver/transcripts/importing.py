@@ -23,10 +23,9 @@ from palaver.store.memory import MemoryStore
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.landing import Landing
-from palaver.transcripts.sources import keep, source_digest
+from palaver.transcripts.sources import is_kept, keep, source_digest
 from palaver.transfer.bundle import import_bundle_file, is_bundle
 from palaver.transfer.places import Places
-from palaver.transfer.records import pieces_in
 
 _STEP = 512  # events per transaction: other writers wait meanwhile
 
@@ -251,9 +250,11 @@ class Importer:
         identity = _identity(file.path, match, event)
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
-        if self.keep_source and self.redactor is None and not erased and file.raw is None:
+        keeps = self.keep_source and self.redactor is None and not erased
+        there = known or self._whole(match, event)
+        if keeps and there is not None and file.raw is None:
             # outside any transaction: the time depends on the size of the file
-            file.raw = keep(self.store, file.source)
+            file.raw = keep(self.store, there.session_id, file.source)
         lock = f"import {identity}"
         with ExitStack() as together:
             if known is not None or event.part_of:  # additions to a known session are one transaction
@@ -262,6 +263,8 @@ class Importer:
             with self.store.transaction():
                 current = self._begin(match, event, identity, known, file)
                 current.losses[:0] = early
+            if keeps and file.raw is None:
+                file.raw = keep(self.store, current.landing.session_id, file.source)
             for first in events:
                 with self.store.transaction():
                     self._land(current, chain((first,), islice(events, _STEP)))
@@ -292,12 +295,11 @@ class Importer:
     def _begin(
         self, match: Match, event: Conversation, identity: str, known: SourceRecord | None, file: _ImportedFile
     ) -> _Import:
-        whole = self.store.source(f"{match.format.name}:{event.part_of}") if event.part_of else None
-        whole = whole if whole is not None and whole.index is not None else None
+        whole = self._whole(match, event)
         places = Places()
         if known is not None:
             session_id = known.session_id
-            places = Places.decode(self.store.blob(known.index)) if known.index is not None else places
+            places = Places.decode(self.store.blob(session_id, known.index)) if known.index is not None else places
         else:
             session_id = self._session(file.path, event) if whole is None else whole.session_id
         under = None if whole is None or whole.session_id != session_id else self._starter(whole, event)
@@ -314,9 +316,14 @@ class Importer:
             current.losses.append(Loss(place="whole file", reason=reason, code="redacted", severity="note"))
         return current
 
+    def _whole(self, match: Match, event: Conversation) -> SourceRecord | None:
+        """Return the record of the conversation that one is a part of, if it was imported."""
+        whole = self.store.source(f"{match.format.name}:{event.part_of}") if event.part_of else None
+        return whole if whole is not None and whole.index is not None else None
+
     def _starter(self, whole: SourceRecord, part: Conversation) -> DialogId:
         """Return the parent dialog of a part: the one that started the sub-agent, if known, or else the session's first."""
-        places = Places() if whole.index is None else Places.decode(self.store.blob(whole.index))
+        places = Places() if whole.index is None else Places.decode(self.store.blob(whole.session_id, whole.index))
         shown = places.dialogs.get(part.key.partition("/")[2])
         parent = None if shown is None else self.store.node(shown).parent_id
         return parent or self.store.nodes(whole.session_id)[0].dialog_id
@@ -404,8 +411,9 @@ class Importer:
         if known is not None and landing.rewritten and known.digest != file.digest:
             self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
         raw = None if erased else file.raw
-        if raw is not None and not all(map(self.store.has_blob, (raw, *pieces_in(self.store.blob(raw))))):
-            raw = keep(self.store, file.source)  # a sweep removed pieces during a very long import
+        if raw is not None and not is_kept(self.store, landing.session_id, raw):
+            # another session has it, or a sweep removed pieces during a very long import
+            raw = keep(self.store, landing.session_id, file.source)
         self.store.put_source(
             SourceRecord(
                 identity=current.identity,
@@ -414,7 +422,7 @@ class Importer:
                 path=str(file.path.resolve()),
                 digest=file.digest,
                 raw=raw,
-                index=self.store.put_blob(landing.places.encode()),
+                index=self.store.put_blob(landing.session_id, landing.places.encode()),
                 imported_at=now(),
             )
         )

@@ -174,7 +174,7 @@ class Landing:
     def _pend(self, event: Put, entry: Entry) -> None:
         ready, blobs = draft(entry)
         for data in blobs.values():
-            self.store.put_blob(data)
+            self.store.put_blob(self.session_id, data)
             self._size += len(data)
         self._pending.append((event, ready))
         self._size += len(ready.body)

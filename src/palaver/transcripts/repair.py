@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, count
 
 from palaver.errors import StoreDamaged
-from palaver.ids import BlobId, DialogId
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, MessageEntry, Node, child_of, clip, copy_of, decode_entry
 from palaver.messages import (
     AudioContent,
@@ -45,7 +46,7 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
     view.load()
     branch = child_of(source, (), 0, relation="repair", metadata={"of": dialog_id, "at": view.at})
     state = ((span, decode_entry(store.body(span.dialog, span.start))) for span in view.state)
-    mender = _Mender(store)
+    mender = _Mender(store, source.session_id)
     with store.transaction():
         node = store.create_dialog(branch)
         for span, entry in state:
@@ -71,8 +72,8 @@ def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:
 class _Mender:
     """Returns content without faults, and gives every call a unique id."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, session_id: SessionId) -> None:
+        self._has = partial(store.has_blob, session_id)
         self._ids: set[str] = set()
 
     def entry(self, entry: Entry, place: Handle) -> Entry:
@@ -135,7 +136,7 @@ class _Mender:
         gone = [
             media
             for media in media_of(Message(Role.USER, contents=(content,)))
-            if media.url is None and not self._store.has_blob(BlobId(media.digest))
+            if media.url is None and not self._has(BlobId(media.digest))
         ]
         lost = "\n".join(f"[{medium.media_type}, {medium.size:,} bytes: its payload was lost]" for medium in gone)
         return TextContent(lost) if gone else content

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import zstandard
 
 from palaver.errors import StoreDamaged
-from palaver.ids import BlobId
+from palaver.ids import BlobId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
 from palaver.transfer.records import pieces_in
@@ -33,7 +34,7 @@ def source_digest(source: SourceFile) -> str:
     return _digest(_pieces(source))
 
 
-def keep(store: Store, source: SourceFile) -> BlobId:
+def keep(store: Store, session_id: SessionId, source: SourceFile) -> BlobId:
     """Store a file in compressed pieces, and return the payload that lists them. A grown file shares the unchanged pieces.
 
     Of a database, only the source's session is stored.
@@ -45,27 +46,33 @@ def keep(store: Store, source: SourceFile) -> BlobId:
     for piece in _pieces(source):
         whole.update(piece)
         size += len(piece)
-        listed.append(store.put_blob(compressor.compress(piece)))
-    return store.put_blob(canonical_json({"digest": whole.hexdigest(), "pieces": listed, "size": size}))
+        listed.append(store.put_blob(session_id, compressor.compress(piece)))
+    return store.put_blob(session_id, canonical_json({"digest": whole.hexdigest(), "pieces": listed, "size": size}))
 
 
-def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
-    """Yield the bytes of a stored file in pieces.
+def is_kept(store: Store, session_id: SessionId, raw: BlobId) -> bool:
+    """Return whether a session has the pieces of a stored file."""
+    has = partial(store.has_blob, session_id)
+    return has(raw) and all(map(has, pieces_in(store.blob(session_id, raw))))
+
+
+def kept(store: Store, session_id: SessionId, raw: BlobId) -> Iterator[bytes]:
+    """Yield the bytes of a stored file of a session in pieces.
 
     Raises:
         NotFound: A piece is missing.
         StoreDamaged: The store returns other bytes than were stored.
     """
-    pieces = pieces_in(store.blob(raw))
+    pieces = pieces_in(store.blob(session_id, raw))
     whole = sha256()
     for piece in pieces:
         try:
-            data = zstandard.ZstdDecompressor().decompress(store.blob(piece), max_output_size=PIECE)
+            data = zstandard.ZstdDecompressor().decompress(store.blob(session_id, piece), max_output_size=PIECE)
         except zstandard.ZstdError as error:
             raise StoreDamaged(f"blob {piece}", f"a piece of a kept file cannot be decompressed: {error}") from error
         whole.update(data)
         yield data
-    if whole.hexdigest() != json.loads(store.blob(raw)).get("digest"):
+    if whole.hexdigest() != json.loads(store.blob(session_id, raw)).get("digest"):
         raise StoreDamaged(f"blob {raw}", "the kept file has other bytes")
 
 

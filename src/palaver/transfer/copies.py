@@ -23,7 +23,7 @@ from palaver.store.erasing import Erasing
 from palaver.store.protocol import Copyable, SessionRecord, Store
 from palaver.store.records import SHORT_DIGITS
 from palaver.transfer.landing import land
-from palaver.transfer.records import EntryRecord, Record
+from palaver.transfer.records import EntryRecord, Payload, Record
 from palaver.transfer.writer import path, stream
 from palaver.view import renamed_call
 
@@ -39,7 +39,7 @@ class Copied:
         dialogs: How many dialogs they have.
         entries: How many entries those have.
         bytes: The length of all their bodies.
-        blobs: How many payloads there are.
+        blobs: How many payloads they name, counted in each session.
         written: How many entries were missing and were written.
         others: How many sessions only the target has.
         differences: What is not equal, in words.
@@ -77,7 +77,6 @@ def copy_store(source: Store, target: Store) -> Copied:
         raise InvalidInput("A store cannot be copied into itself.", hint="Name two stores.")
     ids = _session_ids(source)
     with target.transaction():
-        _copy_payloads(source, target)
         refused = list(_copy_erasures(source, target))
         written = 0
         for session_id in ids:
@@ -85,7 +84,9 @@ def copy_store(source: Store, target: Store) -> Copied:
                 written += _copy_session(source, target, session_id)
             except (InvalidInput, Conflict, Erased, StoreDamaged) as error:
                 refused.append(f"session {session_id}: {error.message}")
-    _copy_payloads(source, target)  # what a sweep of the target took meanwhile; now it is named there
+    for session_id in ids:  # what a sweep of the target took meanwhile; now it is named there
+        for payload in _missing_payloads(source, target, session_id):
+            target.put_blob(session_id, payload.data)
     sizes = Counter[str](sessions=len(ids), written=written, others=len(set(_session_ids(target)) - set(ids)))
     differences = (*refused, *_compared(source, target, ids, sizes))
     return Copied(**{name: sizes[name] for name in _SIZES}, differences=differences)
@@ -98,18 +99,19 @@ def _compared(source: Copyable, target: Copyable, ids: Sequence[SessionId], size
         for node in source.nodes(session_id):
             last = source.last(node.dialog_id)
             sizes.update(dialogs=1, entries=last.seq + 1, bytes=last.total)
-    for blob in source.blob_ids():
-        sizes["blobs"] += 1
-        if not target.has_blob(blob):
-            yield f"payload {blob} is missing"
-        elif sha256(target.blob(blob)).hexdigest() != blob:
-            yield f"payload {blob} is damaged"
+        for blob in source.blob_ids(session_id):
+            sizes["blobs"] += 1
+            if not target.has_blob(session_id, blob):
+                yield f"payload {blob} is missing"
+            elif sha256(target.blob(session_id, blob)).hexdigest() != blob:
+                yield f"payload {blob} has other bytes"
 
 
-def _copy_payloads(source: Copyable, target: Copyable) -> None:
-    for blob in source.blob_ids():
-        if not target.has_blob(blob):
-            target.put_blob(source.blob(blob))
+def _missing_payloads(source: Copyable, target: Copyable, session_id: SessionId) -> Iterator[Payload]:
+    """Yield the payloads of a session that the target lacks."""
+    for blob in source.blob_ids(session_id):
+        if not target.has_blob(session_id, blob):
+            yield Payload(source.blob(session_id, blob))
 
 
 def _copy_erasures(source: Store, target: Store) -> Iterator[str]:
@@ -140,7 +142,10 @@ def _copy_session(source: Copyable, target: Copyable, session_id: SessionId) -> 
             if last > source.last(node.dialog_id).seq:
                 raise InvalidInput(f"dialog {node.dialog_id} differs in the target: it was continued there")
             since[node.dialog_id] = max(last, 0)
-    return land(stream(source, session_id, since=since, payloads="none", exact=True), target, exists="mirror").entries
+    records = stream(source, session_id, since=since, payloads="none", exact=True)
+    first = [next(records)]  # the session, whose payloads come before the sources that name them
+    everything = chain(first, _missing_payloads(source, target, session_id), records)
+    return land(everything, target, exists="mirror").entries
 
 
 def _differences(source: Store, target: Store, session_id: SessionId) -> Iterator[str]:

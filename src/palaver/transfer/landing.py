@@ -128,7 +128,7 @@ class _Arrival:
             case EntryRecord():
                 self._entry(record)
             case Payload(data=data):
-                self._store.put_blob(data)
+                self._store.put_blob(self._require_session().session_id, data)
             case Node():
                 self._begin_dialog(record)
             case SessionRecord():
@@ -181,10 +181,10 @@ class _Arrival:
 
     def _check_source(self, source: SourceRecord) -> None:
         if source.raw is not None:
-            for piece in pieces_in(self._store.blob(source.raw)):
+            for piece in pieces_in(self._store.blob(source.session_id, source.raw)):
                 self._require_payload(piece)
         if source.index is not None:
-            places = Places.decode(self._store.blob(source.index))
+            places = Places.decode(self._store.blob(source.session_id, source.index))
             for landed in places.landed.values():
                 for put in landed:
                     self._store.header(put.dialog, put.seq)
@@ -306,7 +306,7 @@ class _Arrival:
     # --- what a whole session names -----------------------------------------------------------------------------------------------
 
     def _require_payload(self, blob: BlobId) -> None:
-        if not self._store.has_blob(blob):
+        if not self._store.has_blob(self._require_session().session_id, blob):
             raise NotFound(blob, what="blob")
 
     def _check_values(self, entry: LogValue, row: EntryRecord) -> None:

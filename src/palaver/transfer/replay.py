@@ -185,7 +185,7 @@ def follower_of(log_base: LogBase | None) -> Follower | None:
 def _lines(store: Store, node: Node, start: int, stop: int) -> bytes:
     """Return the lines of a dialog's entries from `start` (inclusive) to `stop` (exclusive). A negative `start` adds the session and the node."""
     head: list[Record] = [store.session(node.session_id), node] if start < 0 else []
-    own = rows(store, Span(node.dialog_id, max(start, 0), stop), set())
+    own = rows(store, node.session_id, Span(node.dialog_id, max(start, 0), stop), set())
     return b"".join(sealed(to_line(record)) + b"\n" for record in (*head, *own))
 
 

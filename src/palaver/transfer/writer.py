@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
@@ -48,20 +49,27 @@ def stream(
         yield replace(node, order=order, parent_id=parent)
         stop = store.last(node.dialog_id).seq + 1 if lengths is None else lengths[node.dialog_id]
         span = Span(node.dialog_id, min((since or {}).get(node.dialog_id, 0), stop), stop)
-        yield from rows(store, span, sent, payloads=payloads, exact=exact)
+        yield from rows(store, session_id, span, sent, payloads=payloads, exact=exact)
     for source in store.sources(session_id) if lengths is None else ():
         if payloads != "none":
-            yield from _payloads(store, _of_source(store, source), sent)
+            yield from _payloads(store, session_id, _of_source(store, source), sent)
         yield source
 
 
 def rows(
-    store: Store, span: Span, sent: set[BlobId], *, payloads: Payloads = "there", exact: bool = False
+    store: Store,
+    session_id: SessionId,
+    span: Span,
+    sent: set[BlobId],
+    *,
+    payloads: Payloads = "there",
+    exact: bool = False,
 ) -> Iterator[Record]:
     """Yield own entries of a dialog, every one: a stream must not turn damage into recorded content.
 
     Args:
         store: The store.
+        session_id: The session.
         span: The entries.
         sent: The payloads that the stream already has; those of the entries are added.
         payloads: Which payloads to include.
@@ -78,16 +86,21 @@ def rows(
             raise StoreDamaged(f"{Handle(span.dialog, header.seq)}", "it is lost, or not what was written")
         if payloads != "none":
             named = media_in(body)
-            yield from _payloads(store, named if payloads == "all" else filter(store.has_blob, named), sent)
+            yield from _payloads(
+                store,
+                session_id,
+                named if payloads == "all" else filter(partial(store.has_blob, session_id), named),
+                sent,
+            )
         yield EntryRecord(seq, header.turn_head == seq, body, header if exact else None)
 
 
-def _payloads(store: Store, named: Iterable[BlobId], sent: set[BlobId]) -> Iterator[Payload]:
+def _payloads(store: Store, session_id: SessionId, named: Iterable[BlobId], sent: set[BlobId]) -> Iterator[Payload]:
     """Yield each payload once, before the record that names it."""
     for blob_id in named:
         if blob_id not in sent:
             sent.add(blob_id)
-            data = store.blob(blob_id)
+            data = store.blob(session_id, blob_id)
             if sha256(data).hexdigest() != blob_id:
                 raise StoreDamaged(f"blob {blob_id[:12]}", "it is not what was written")
             yield Payload(data)
@@ -97,7 +110,7 @@ def _of_source(store: Store, source: SourceRecord) -> Iterator[BlobId]:
     if source.index is not None:
         yield source.index
     if source.raw is not None:
-        yield from pieces_in(store.blob(source.raw))
+        yield from pieces_in(store.blob(source.session_id, source.raw))
         yield source.raw
 
 

@@ -11,20 +11,20 @@ export function Body({ handle, head }) {
   return html`<section class="body" aria-label="Entry" tabindex="0">
     ${head}
     ${handle && html`<p class="facts"><code>${handle}</code></p>`}
-    ${!handle ? html`<${State}>Select a row to read it.<//>` : !value ? html`<${State} ...${{ problem, waiting }} />` : html`<${Found} found=${value.found} />`}
+    ${!handle ? html`<${State}>Select a row to read it.<//>` : !value ? html`<${State} ...${{ problem, waiting }} />` : html`<${Found} found=${value.found} handle=${handle} />`}
   </section>`;
 }
 
-function Found({ found }) {
+function Found({ found, handle }) {
   const blocks = found.message?.contents ?? (found.type ? [found] : []);
   const texts = [...(found.pieces ?? []), ...(found.sections ?? [])].map((piece) => piece.text).concat(found.summary).filter(Boolean);
   const facts = [found.message?.role, found.message?.model, when(found.at)].filter(Boolean);
-  return html`${facts.length > 0 && html`<p class="facts">${facts.map(visible).join(" · ")}</p>`}${blocks.map((block) => html`<${Block} block=${block} alone=${blocks.length === 1} />`)}${texts.map((text) => html`<${Long} text=${text} />`)}
+  return html`${facts.length > 0 && html`<p class="facts">${facts.map(visible).join(" · ")}</p>`}${blocks.map((block) => html`<${Block} block=${block} handle=${handle} alone=${blocks.length === 1} />`)}${texts.map((text) => html`<${Long} text=${text} />`)}
     <details open=${!blocks.length && !texts.length}><summary>JSON</summary><${Long} text=${JSON.stringify(found, null, 2)} /></details>`;
 }
 
 /** Draw one block of a message. */
-function Block({ block, alone = false }) {
+function Block({ block, handle, alone = false }) {
   switch (block.type) {
     case "text":
       return html`<${Long} text=${block.content} />`;
@@ -34,9 +34,9 @@ function Block({ block, alone = false }) {
       return html`<h3>call ${visible(block.name)} <code>${visible(block.id)}</code></h3><${Long} text=${block.raw_args === undefined || block.raw_args === null ? JSON.stringify(block.args, null, 2) : indented(block.raw_args)} />`;
     case "tool_result":
       return html`<h3>${block.is_error ? "error of" : "result of"} <code>${visible(block.id)}</code></h3>
-        ${typeof block.content === "string" ? html`<${Long} text=${block.content} />` : (block.content ?? []).map((part) => html`<${Block} block=${part} />`)}`;
+        ${typeof block.content === "string" ? html`<${Long} text=${block.content} />` : (block.content ?? []).map((part) => html`<${Block} block=${part} handle=${handle} />`)}`;
     case "image":
-      return html`${(block.images ?? []).map((one) => html`<${Picture} media=${one} />`)}`;
+      return html`${(block.images ?? []).map((one) => html`<${Picture} media=${one} handle=${handle} />`)}`;
     default:
       return html`<p class="quiet">(${visible(block.type)})</p>`;
   }
@@ -61,13 +61,13 @@ export function Long({ text }) {
     ${whole.length > shown && html`<button onClick=${() => setShown(shown + 5 * LONG)}>Show more (${bytes(whole.length - shown)} left)</button>`}`;
 }
 
-function Picture({ media }) {
+function Picture({ media, handle }) {
   const [shown, setShown] = useState(false);
   const named = `${media.media_type}, ${bytes(media.size ?? 0)}`;
   if (media.url) return html`<p><a href=${safe(media.url)} rel="noopener noreferrer" target="_blank">${visible(media.url)}</a></p>`;
   if (!media.digest) return html`<p class="quiet">[${named}]</p>`;
   return shown
-    ? html`<${exported ? Kept : "img"} src=${`/api/blobs/${media.digest}`} alt=${named} />`
+    ? html`<${exported ? Kept : "img"} src=${`/api/entries/${handle}/media/${media.digest}`} alt=${named} />`
     : html`<button onClick=${() => setShown(true)}>Show the picture (${named})</button>`;
 }
 

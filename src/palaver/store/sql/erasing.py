@@ -72,16 +72,14 @@ class SqlEraser:
             for name in ("session_references", "sources", "files", "activity", "session"):
                 rows.run(f"{name}_remove", session_no=number)
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
-        """Return those payloads that nothing names."""
+    def unnamed(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Return those payloads that are there and that nothing names."""
         with self._db.writing() as rows:
-            for blob_id in sorted(blob_ids):  # locked first: whoever names one puts it before, and waits there
-                rows.one("blob_lock", digest=blob_digest(blob_id))
-            return frozenset(
-                blob_id for blob_id in blob_ids if rows.one("blob_named", digest=blob_digest(blob_id)) is None
-            )
+            # locked first: whoever names one puts it before, and waits there
+            there = [name for name in sorted(blob_ids) if rows.one("blob_lock", digest=blob_digest(name)) is not None]
+            return frozenset(name for name in there if rows.one("blob_named", digest=blob_digest(name)) is None)
 
-    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
+    def remove_blobs(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
         with self._db.writing() as rows:
             for blob_id in sorted(blob_ids):

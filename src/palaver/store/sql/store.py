@@ -248,7 +248,7 @@ class SqlStore:
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 
-    def put_blob(self, data: bytes) -> BlobId:
+    def put_blob(self, session_id: SessionId, data: bytes) -> BlobId:  # noqa: ARG002 - equal payloads of all sessions are one
         """Store a payload under its SHA-256, once, and return the id."""
         digest = sha256(data).digest()
         with self._db.writing() as db:
@@ -256,7 +256,7 @@ class SqlStore:
             db.run("blob_add", digest=digest, data=bytes(data))
         return BlobId(digest.hex())
 
-    def blob(self, blob_id: BlobId) -> bytes:
+    def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:  # noqa: ARG002
         """Return a payload."""
         row = self._db.one("blob_get", digest=blob_digest(blob_id))
         if row is None:
@@ -264,13 +264,15 @@ class SqlStore:
         data: bytes = row[0]
         return data
 
-    def has_blob(self, blob_id: BlobId) -> bool:
+    def has_blob(self, session_id: SessionId, blob_id: BlobId) -> bool:  # noqa: ARG002
         """Return whether a payload is stored."""
         return self._db.one("blob_has", digest=blob_digest(blob_id)) is not None
 
-    def blob_ids(self) -> Iterator[BlobId]:
-        """Return the ids of all payloads, in order (`palaver.store.protocol.Copyable`)."""
-        return (BlobId(digest.hex()) for (digest,) in self._db.pages("blob_ids", b""))
+    def blob_ids(self, session_id: SessionId) -> Iterator[BlobId]:
+        """Return the ids of the payloads that a session names (`palaver.store.protocol.Copyable`)."""
+        with self._db.reading() as db:
+            found = db.all("blob_ids", session_no=session_no(db, session_id))
+        return (BlobId(digest.hex()) for (digest,) in found)
 
     def put_source(self, record: SourceRecord) -> None:
         """Write, or replace, the record of a foreign conversation, and what it names: its payloads, and those in the list of its pieces."""

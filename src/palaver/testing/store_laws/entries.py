@@ -13,8 +13,19 @@ import pytest
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log import NOTHING, Header, body_digest, next_header
-from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Store
-from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, answer, calls, label, words
+from palaver.store.protocol import TAIL_BYTES, TAIL_ENTRIES, Copyable
+from palaver.testing.store_laws.backend import (
+    ILLEGAL,
+    NOBODY,
+    Backend,
+    Begun,
+    LawGroup,
+    answer,
+    begin,
+    calls,
+    label,
+    words,
+)
 
 WRITERS = 4
 ODD_IDS = ('call"1', "a,b", "\x1f", "ü", "run:0", "")
@@ -220,20 +231,33 @@ class EntryLaws(LawGroup):
 
     # --- payloads -------------------------------------------------------------------------------------------------------------
 
-    def test_payload_comes_back(self, store: Store) -> None:
+    def test_payload_comes_back(self, begun: Begun) -> None:
         """A payload of any size is stored once under its SHA-256; the store copies the bytes."""
+        store, session = begun.store, begun.session
         for data in (b"", b"\x00", b"x" * 10_000, bytes(range(256)) * 20_000):
             buffer: Any = bytearray(data)
-            blob = store.put_blob(buffer)
+            blob = store.put_blob(session, buffer)
             buffer[:] = b"changed"
-            assert blob == sha256(data).hexdigest() == store.put_blob(data)
-            assert store.has_blob(blob)
-            assert store.blob(blob) == data
+            assert blob == sha256(data).hexdigest() == store.put_blob(session, data)
+            assert store.has_blob(session, blob)
+            assert store.blob(session, blob) == data
 
-    def test_missing_payload_is_not_found(self, store: Store) -> None:
+    def test_missing_payload_is_not_found(self, begun: Begun) -> None:
         """A payload that is not stored, or has an impossible id, raises."""
-        store.put_blob(b"")
+        begun.store.put_blob(begun.session, b"")
         for blob in ("0" * 64, "", "zz", "0" * 63, "A" * 64, "\ud800"):
-            assert not store.has_blob(BlobId(blob))
+            assert not begun.store.has_blob(begun.session, BlobId(blob))
             with pytest.raises(NotFound):
-                store.blob(BlobId(blob))
+                begun.store.blob(begun.session, BlobId(blob))
+
+    def test_payload_belongs_to_the_session_that_put_it(self, begun: Begun) -> None:
+        """Each session that put a payload has it; a copyable store lists those of a session that it names and has."""
+        store, other = begun.store, begin(begun.store)
+        blob, _same = (store.put_blob(session, b"both") for session in (begun.session, other.session))
+        assert store.blob(begun.session, blob) == store.blob(other.session, blob) == b"both"
+        if isinstance(store, Copyable):
+            begun.say(*(b'{"digest":"%s"}' % name.encode() for name in (blob, blob, "0" * 64)))
+            assert list(store.blob_ids(begun.session)) == [blob]
+            assert list(store.blob_ids(other.session)) == []
+            with pytest.raises(NotFound):
+                store.blob_ids(NOBODY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -75,7 +76,7 @@ class ErasingLaws(LawGroup):
         """An exception inside the block undoes all of it."""
         store = erases(begun.store)
         begun.say(b"one", b"two")
-        blob = store.put_blob(b"bytes")
+        blob = store.put_blob(begun.session, b"bytes")
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f"))
         store.note_file(begun.session, _FILE)
         other = begin(store)
@@ -89,7 +90,7 @@ class ErasingLaws(LawGroup):
                 eraser.clear_dialog(begun.dialog)
                 eraser.remove_dialogs([other.dialog])
                 eraser.remove_session(other.session)
-                eraser.remove_blobs([blob])
+                eraser.remove_blobs(begun.session, [blob])
                 eraser.remember([("session", other.session), ("dialog", other.dialog)], _GONE)
                 eraser.keep_receipt(KeptReceipt("r1", "{}", "[]"))
                 raise RuntimeError
@@ -97,7 +98,7 @@ class ErasingLaws(LawGroup):
         with pytest.raises(RuntimeError):
             failing()
         assert (begun.everything(), other.everything()) == before
-        assert (store.has_blob(blob), store.receipts(), list(store.all_gone())) == (True, (), [])
+        assert (store.has_blob(begun.session, blob), store.receipts(), list(store.all_gone())) == (True, (), [])
         assert store.files(begun.session) == (_FILE,)
         assert [hit.handle for hit in store.search("one")] == [Handle(begun.dialog, 0)]
 
@@ -206,36 +207,40 @@ class ErasingLaws(LawGroup):
     def test_references_are_of_entries_and_sources(self, begun: Begun) -> None:
         """A payload is named by an entry, by a source, and by the list of a kept file's pieces; by nothing else."""
         store = erases(begun.store)
-        by_entry, piece, index, loose = (store.put_blob(data) for data in (b"entry", b"piece", b"index", b"loose"))
-        listing = store.put_blob(b'{"digest":"x","pieces":["%s"],"size":5}' % piece.encode())
+        put, has = partial(store.put_blob, begun.session), partial(store.has_blob, begun.session)
+        by_entry, piece, index, loose = map(put, (b"entry", b"piece", b"index", b"loose"))
+        listing = put(b'{"digest":"x","pieces":["%s"],"size":5}' % piece.encode())
         begun.say(_naming(by_entry))
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", raw=listing, index=index))
         blobs = {by_entry, piece, index, loose, listing}
         with store.erasing() as eraser:
-            assert eraser.unnamed(blobs) == {loose}
+            assert eraser.unnamed(begun.session, blobs) == {loose}
             eraser.put_in_place(begun.dialog, [Placed(0, "message", b"x")])
-            assert eraser.unnamed(blobs) == {loose, by_entry}
+            assert eraser.unnamed(begun.session, blobs) == {loose, by_entry}
             store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", index=index))
-            assert eraser.unnamed(blobs) == {loose, by_entry, listing, piece}
+            assert eraser.unnamed(begun.session, blobs) == {loose, by_entry, listing, piece}
             eraser.remove_dialogs([begun.dialog])
             eraser.remove_session(begun.session)
-            assert eraser.unnamed(blobs) == blobs
-            assert eraser.unnamed(()) == frozenset()
-            eraser.remove_blobs(blobs)
-        assert not any(map(store.has_blob, blobs))
+            assert eraser.unnamed(begun.session, blobs) == blobs
+            assert eraser.unnamed(begun.session, ()) == frozenset()
+            eraser.remove_blobs(begun.session, blobs)
+        assert not any(map(has, blobs))
         assert store.source("i") is None
 
     def test_payload_of_another_session_stays(self, begun: Begun) -> None:
-        """A payload that two sessions name is named until the second is erased; a copied entry names it, too."""
+        """A payload that two sessions put and name stays for the second when the first is erased; a copied entry names it, too."""
         store, other = erases(begun.store), begin(begun.store)
-        blob = store.put_blob(b"both")
+        blob, _same = (store.put_blob(session, b"both") for session in (begun.session, other.session))
         begun.say(_naming(blob))
         taken: Any = store
         taken.take_entries(other.dialog, [(store.header(begun.dialog, 0), store.body(begun.dialog, 0))])
-        for session, left in ((begun, frozenset()), (other, {blob})):
+        for erased, last in ((begun, False), (other, True)):
             with store.erasing() as eraser:
-                eraser.remove_dialogs([session.dialog])
-                assert eraser.unnamed([blob]) == left
+                eraser.remove_dialogs([erased.dialog])
+                unnamed = eraser.unnamed(erased.session, [blob])
+                eraser.remove_blobs(erased.session, unnamed)
+                assert not last or unnamed == {blob}
+            assert store.has_blob(other.session, blob) is not last
 
     def test_receipts_are_kept_in_order(self, backend: Backend, begun: Begun) -> None:
         """Receipts come back in order; the pending work of one can be updated."""
@@ -280,18 +285,18 @@ class ErasingLaws(LawGroup):
     def test_sweep_removes_old_unnamed_payloads(self, begun: Begun, backend: Backend) -> None:
         """A sweep removes only payloads that nothing names and that are old enough; storing one again makes it new."""
         store = erases(begun.store)
-        named, old, again = (store.put_blob(data) for data in (b"named", b"old", b"again"))
+        named, old, again = (store.put_blob(begun.session, data) for data in (b"named", b"old", b"again"))
         begun.say(_naming(named))
-        assert {stray.blob_id for stray in store.strays()} == {old, again}
+        assert sorted(stray.size for stray in store.strays()) == [3, 5]
         assert sweepable(store) == ()
         backend.age_payloads(2 * DAY)
-        store.put_blob(b"again")
+        store.put_blob(begun.session, b"again")
         (due,) = sweepable(store)
-        assert (due.blob_id, due.size) == (old, 3)
+        assert due.size == len(b"old")
         assert due.age >= 2 * DAY
         swept = sweep(store)
-        assert [(stray.blob_id, stray.size) for stray in swept.removed] == [(old, 3)]
-        assert [store.has_blob(blob_id) for blob_id in (named, old, again)] == [True, False, True]
+        assert [(stray.blob_id, stray.size) for stray in swept.removed] == [(due.blob_id, 3)]
+        assert [store.has_blob(begun.session, blob_id) for blob_id in (named, old, again)] == [True, False, True]
         assert sweep(store).removed == ()
 
     def test_sweep_refuses_what_may_be_written(self, store: Store) -> None:

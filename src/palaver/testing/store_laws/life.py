@@ -46,9 +46,9 @@ def _every_method(store: Store) -> list[Callable[[], object]]:
         lambda: store.headers(NOWHERE),
         lambda: store.bodies(NOWHERE),
         lambda: store.body(NOWHERE, 0),
-        lambda: store.put_blob(b""),
-        lambda: store.blob(BlobId("0" * 64)),
-        lambda: store.has_blob(BlobId("0" * 64)),
+        lambda: store.put_blob(NOBODY, b""),
+        lambda: store.blob(NOBODY, BlobId("0" * 64)),
+        lambda: store.has_blob(NOBODY, BlobId("0" * 64)),
         lambda: store.put_source(SourceRecord(identity="i", session_id=NOBODY, format="f")),
         lambda: store.source("i"),
         lambda: store.sources(NOBODY),
@@ -90,7 +90,7 @@ class LifeLaws(LawGroup):
         needs(begun.store, Capability.DURABLE)
         begun.say(b"a", b"b")
         begun.store.annotate(begun.dialog, label())
-        blob = begun.store.put_blob(b"payload")
+        blob = begun.store.put_blob(begun.session, b"payload")
         begun.store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", raw=blob))
         begun.fork()
         with pytest.raises(InvalidInput):
@@ -99,7 +99,7 @@ class LifeLaws(LawGroup):
         begun.store.close()
         again = backend.open()
         assert Begun(again, begun.session, begun.dialog).everything() == before
-        assert again.blob(blob) == b"payload"
+        assert again.blob(begun.session, blob) == b"payload"
         again.close()
 
     def test_law_5_two_handles_see_each_other(self, begun: Begun, backend: Backend) -> None:
@@ -183,9 +183,9 @@ class LifeLaws(LawGroup):
             begun.store.create_session(SessionRecord(session_id=session))
             begun.store.create_dialog(Node(dialog_id=dialog, session_id=session))
             begun.say(b"a", dialog=dialog)
-            blob = begun.store.put_blob(payload)
+            blob = begun.store.put_blob(session, payload)
             assert begun.store.last(dialog).seq == 0
-            assert begun.store.blob(blob) == payload
+            assert begun.store.blob(session, blob) == payload
         assert begun.store.body(dialog, 0) == backend.stored(dialog, 0) == b"a"
 
     def test_transaction_that_raises_is_undone(self, begun: Begun) -> None:
@@ -197,7 +197,7 @@ class LifeLaws(LawGroup):
         def fail() -> None:
             with begun.store.transaction():
                 begun.say(b"b")
-                blobs.append(begun.store.put_blob(b"payload"))
+                blobs.append(begun.store.put_blob(begun.session, b"payload"))
                 begun.fork()
                 begun.store.create_session(SessionRecord(session_id=new_session_id()))
                 begun.store.update_session(begun.session, name="changed")
@@ -206,7 +206,7 @@ class LifeLaws(LawGroup):
         with pytest.raises(ZeroDivisionError):
             fail()
         assert begun.everything() == before
-        assert not begun.store.has_blob(blobs[0])
+        assert not begun.store.has_blob(begun.session, blobs[0])
         assert begun.say(b"next")[0].seq == 1
 
     def test_failed_write_inside_is_undone_alone(self, begun: Begun) -> None:

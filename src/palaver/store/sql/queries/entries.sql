@@ -94,7 +94,8 @@ SELECT data FROM {s}blob_bytes WHERE digest = :digest;
 SELECT 1 FROM {s}blob_bytes WHERE digest = :digest;
 
 -- name: blob_ids
-SELECT digest FROM {s}blob_bytes WHERE digest > :after ORDER BY digest LIMIT :rows;
+SELECT DISTINCT r.digest FROM {s}payload_refs AS r JOIN {s}blob_bytes AS b ON b.digest = r.digest WHERE r.session_no = :session_no
+ORDER BY r.digest;
 
 -- name: lease_get
 -- A lease, which nobody else changes until the end of the transaction.
