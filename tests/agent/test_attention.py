@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from palaver import Agent, MemoryStore, Session, SqliteStore, UserMessage, tool
+from palaver import Agent, AssistantMessage, MemoryStore, Session, SqliteStore, UserMessage, tool
 from palaver.agent import Decision, decide, needs_work
 from palaver.agent.attention import Attention, attention
 from palaver.agent.turn import CALL
 from palaver.errors import AgentFailure, Busy, DecisionNeeded, ProviderError
-from palaver.log.entries import Custom, TurnStarted
+from palaver.log.entries import Cancelled, Custom, Inbox, MessageEntry, TurnStarted
 from palaver.providers.scripted import ScriptedProvider
 
 
@@ -74,6 +74,20 @@ def test_a_failed_turn_is_not_continued_unasked() -> None:
         agent.respond("Hello")
     assert attention(dialog.store, dialog.dialog_id) is Attention.STOPPED
     agent.receive("Again, please")
+    assert needs_work(dialog.store, dialog.dialog_id)
+
+
+@pytest.mark.parametrize("inbox", [False, True])
+def test_a_cancelled_dialog_needs_nothing_until_asked(*, inbox: bool) -> None:
+    """After a cancellation nothing is needed, whatever else is written, until something is said, in the dialog or to its inbox."""
+    dialog = clerk(MemoryStore()).open("main", first="Hello").current_dialog
+    dialog.record(Inbox(message=UserMessage(content="Quickly!")))
+    dialog.record(Cancelled())
+    dialog.record(Custom(custom_type="shop.note"), beside=True)
+    dialog.append(AssistantMessage(content="Hello to"))
+    assert attention(dialog.store, dialog.dialog_id) is Attention.NONE
+    more = UserMessage(content="Hello?")
+    dialog.record(Inbox(message=more) if inbox else MessageEntry(message=more))
     assert needs_work(dialog.store, dialog.dialog_id)
 
 

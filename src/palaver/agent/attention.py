@@ -6,16 +6,13 @@ from enum import StrEnum
 
 from palaver.agent.approvals import decided_calls
 from palaver.agent.turn import TurnState, read_turn
-from palaver.errors import InvalidInput
 from palaver.ids import DialogId
-from palaver.log import decode_entry
-from palaver.log.entries import Custom
 from palaver.messages import Role
 from palaver.session.recent import Recent
 from palaver.store.protocol import Store
 
-CANCELLED = "palaver.cancelled"
-"""The custom entry that says: until something new is said or decided, this dialog has nothing to do."""
+_MARKS = frozenset({"cancelled", "inbox", "approval", "turn_started"})
+"""Kinds of which the newest says whether a cancellation still counts."""
 
 
 class Attention(StrEnum):
@@ -69,15 +66,11 @@ def _stopped(store: Store, dialog_id: DialogId, turn: TurnState) -> Attention:
 
 
 def _cancelled(log: Store | Recent, dialog_id: DialogId) -> bool:
-    newest = next(log.latest_of_kind(dialog_id, "custom"), None)
-    if newest is None:
+    """Return whether a cancellation is newer than all that was said and decided, and than the newest turn's beginning."""
+    newest = next(log.latest_of_kind(dialog_id, _MARKS), None)
+    if newest is None or newest.kind != "cancelled":
         return False
-    try:
-        entry = decode_entry(log.body(dialog_id, newest.seq))
-    except InvalidInput:  # another program's
-        return False
-    since = log.latest_of_kind(dialog_id, ("inbox", "approval", "turn_started"), newest.seq + 1)
-    return isinstance(entry, Custom) and entry.custom_type == CANCELLED and next(since, None) is None
+    return all(header.role != Role.USER.value for header in log.headers(dialog_id, newest.seq))
 
 
 def _asked(log: Store | Recent, dialog_id: DialogId) -> bool:

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from palaver.agent import Agent, Decision, ProviderInvoker, decide
-from palaver.agent.attention import CANCELLED, Attention, attention
+from palaver.agent.attention import Attention, attention
 from palaver.errors import (
     AgentFailure,
     Conflict,
@@ -34,7 +34,7 @@ from palaver.errors import (
 )
 from palaver.ids import SessionId, now
 from palaver.integrations.keyed import in_thread
-from palaver.log.entries import Custom, Inbox
+from palaver.log.entries import Cancelled, Inbox
 from palaver.messages import UserMessage
 from palaver.session import Dialog, Session
 from palaver.store import SessionRecord
@@ -228,7 +228,7 @@ class Fleet:
         """
 
         def write(dialog: Dialog) -> None:
-            dialog.opened.annotate(Custom(custom_type=CANCELLED, data={}))
+            dialog.opened.annotate(Cancelled())
             self._jobs.abort(dialog.session_id)
 
         await self._written(session, write)

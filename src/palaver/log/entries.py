@@ -119,6 +119,12 @@ class TurnEnded(Entry):
     outcome: str = "final"
 
 
+class Cancelled(Entry):
+    """Somebody cancelled: nothing continues unasked until something new is said or decided."""
+
+    kind: Literal["cancelled"] = "cancelled"
+
+
 class Inbox(Entry):
     """A message that arrived during a turn and waits to be delivered once."""
 
@@ -316,6 +322,7 @@ KINDS: Mapping[str, type[Entry]] = {
         CallStarted,
         TurnStarted,
         TurnEnded,
+        Cancelled,
         Inbox,
         Approval,
         LateResult,

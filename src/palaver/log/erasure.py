@@ -80,7 +80,7 @@ def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | No
     return ContextEdit(base=base, edits=tuple(edits), omitted=tuple(omitted), policy=NOTE) if seen else None
 
 
-_UNSEEN = frozenset({"call_started", "turn_ended", "approval", "late_result", "label", "error"})
+_UNSEEN = frozenset({"call_started", "turn_ended", "cancelled", "approval", "late_result", "label", "error"})
 """Kinds on which no view, recorded call or memory depends."""
 
 
@@ -211,6 +211,7 @@ _MAKERS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "call_started": lambda entry: _fields(entry, "call_id", "tool", "idempotent", "repeats"),
     "turn_started": lambda entry: _fields(entry, "agent"),
     "turn_ended": lambda entry: _fields(entry, "outcome"),
+    "cancelled": lambda _entry: {},
     "approval": lambda entry: _fields(entry, "call_id", "decision"),
     "pin": lambda entry: _fields(entry, "target", "pinned"),
     "branch_summary": lambda entry: {**_fields(entry, "dialog", "left", "sources", "trust"), "summary": ERASED},

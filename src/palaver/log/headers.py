@@ -282,6 +282,7 @@ RULES: Mapping[str, KindRule] = MappingProxyType(
         "call_started": KindRule(turn=True, beside=False, places=True, needs="open_call"),
         "turn_started": KindRule(turn=True, beside=False, needs="no_open_turn"),
         "turn_ended": KindRule(turn=True, beside=False, needs="open_turn"),
+        "cancelled": KindRule(turn=False, beside=True),
         "inbox": KindRule(turn=False, beside=True, searched=True),
         "approval": KindRule(turn=False, beside=True),
         "late_result": KindRule(turn=False, beside=True, searched=True),
