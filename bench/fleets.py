@@ -12,11 +12,10 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable, Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from bench.measure import Row
+from bench.measure import Row, postgres_programs
 from palaver import Agent
 from palaver.agent import TurnFinished
 from palaver.providers.scripted import ScriptedProvider
@@ -35,10 +34,9 @@ FETCHES = 50
 def run(folder: Path, *, quick: bool) -> list[Row]:
     """Measure turns both ways, one after the other, and then fetching."""
     del folder
-    programs = postgres.wheel_programs()
-    reason = postgres.why_missing(programs)
-    if programs is None or reason is not None or find_spec("procrastinate") is None:
-        return [Row("a fleet over PostgreSQL", f"not measured: {reason or 'procrastinate is not installed'}")]
+    programs = postgres_programs("a fleet over PostgreSQL", "procrastinate")
+    if isinstance(programs, list):
+        return programs
     with (
         postgres.server(programs, on_disk=True, shared_buffers="128MB") as server,
         PostgresStore(f"postgresql://palaver@/postgres?host={server.folder}&schema=bench") as store,

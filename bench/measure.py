@@ -8,10 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import apsw
+
+from tests import postgres
 
 WORDS = [
     "the",
@@ -116,6 +119,15 @@ def resident() -> int:
     except OSError:
         return 0
     return pages * 4096
+
+
+def postgres_programs(what: str, package: str) -> Path | list[Row]:
+    """Return the programs of a PostgreSQL server; where they or a package are missing, a line that says why something is not measured."""
+    programs = postgres.wheel_programs()
+    reason = postgres.why_missing(programs)
+    if programs is not None and reason is None and find_spec(package) is not None:
+        return programs
+    return [Row(what, f"not measured: {reason or f'{package} is not installed'}")]
 
 
 def numbers(start: int = 0) -> Iterator[int]:

@@ -10,11 +10,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from bench.measure import Row, compared, in_turn, microseconds, numbers, text
+from bench.measure import Row, compared, in_turn, microseconds, numbers, postgres_programs, text
 from bench.postgres_writer import insert, plain_connection
 from palaver import Session, UserMessage
 from palaver.log import MessageEntry, draft
@@ -31,10 +30,9 @@ TURNS = 11
 def run(folder: Path, *, quick: bool) -> list[Row]:
     """Time appends of ready entries; a machine without the server or the client gives one line that says so."""
     del folder
-    programs = postgres.wheel_programs()
-    reason = postgres.why_missing(programs)
-    if programs is None or reason is not None or find_spec("psycopg") is None:
-        return [Row("appends to PostgreSQL", f"not measured: {reason or 'psycopg is not installed'}")]
+    programs = postgres_programs("appends to PostgreSQL", "psycopg")
+    if isinstance(programs, list):
+        return programs
     with postgres.server(programs, on_disk=True, shared_buffers="128MB") as server:
         return [*_alone(server.url(), quick=quick), *_many(server, quick=quick)]
 

@@ -18,12 +18,11 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from bench.measure import Row
+from bench.measure import Row, postgres_programs
 from tests import postgres
 from tests.journeys import counted
 
@@ -357,10 +356,9 @@ def _proxied(folder: Path) -> Iterator[tuple[Path, Callable[[float], tuple[int, 
 def run(folder: Path, *, quick: bool) -> list[Row]:
     """Let each contestant answer in all conversations at once, several times, at each distance; then in several processes."""
     del folder
-    programs = postgres.wheel_programs()
-    reason = postgres.why_missing(programs)
-    if programs is None or reason is not None or find_spec("psycopg_pool") is None:
-        return [Row("turns over PostgreSQL", f"not measured: {reason or 'psycopg_pool is not installed'}")]
+    programs = postgres_programs("turns over PostgreSQL", "psycopg_pool")
+    if isinstance(programs, list):
+        return programs
     rows = []
     _settle()
     with (

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import ENOENT
 from types import MappingProxyType
@@ -43,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 from palaver.plurals import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -560,6 +561,22 @@ def require_known(what: str, given: Iterable[str], known: Collection[str]) -> No
         near = get_close_matches(name, known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(sorted(known))}."
         raise InvalidInput(f"{what} {name!r}.", hint=hint)
+
+
+@contextmanager
+def reported(what: str, hint: str) -> Iterator[None]:
+    """Report an exception of a user's module or class as `InvalidInput`: whatever it raises, even the end of the program. An error of palaver's stays.
+
+    Args:
+        what: The beginning of the sentence about it, such as "shop.py cannot be loaded".
+        hint: What to do.
+    """
+    try:
+        yield
+    except PalaverError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidInput(f"{what}: {type(error).__name__}: {error}.", hint=hint) from error
 
 
 def warn(text: str, category: type[Warning]) -> None:

@@ -178,7 +178,7 @@ def test_wrong_options_make_no_session(chats: Chats) -> None:
     for words, told in [
         (["-s", "new"], "No model is named."),
         (["-m", "opnai/gpt-5"], "'openai'"),
-        (["-m", "scripted:a.json", "--tools", "broken.py"], "broken.py raised ZeroDivisionError"),
+        (["-m", "scripted:a.json", "--tools", "broken.py"], "broken.py cannot be loaded: ZeroDivisionError"),
         (["-m", "scripted:a.json", "--mcp", "no-such-program-anywhere"], "no-such-program-anywhere"),
         (["-m", "scripted:a.json", "--system", "@missing.txt"], "missing.txt"),
         (["-m", "scripted:a.json", "--policy", "defalt"], "default"),

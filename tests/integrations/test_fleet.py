@@ -73,6 +73,20 @@ def echo(request: Request) -> object:
     return f"You said: {request.body['messages'][-1]['content']}"
 
 
+class HangsOnce:
+    """A model that does not answer its first request, and then with what was said last."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def __call__(self, request: Request) -> object:
+        """Answer, or wait."""
+        if not self.asked.is_set():
+            self.asked.set()
+            await asyncio.Event().wait()
+        return echo(request)
+
+
 def test_said_is_answered(yard: NewYard) -> None:
     """What is said to a session, which begins with it, is answered by a worker; its job is gone then, and another message finds the same session."""
     till = yard(echo)
@@ -425,26 +439,18 @@ def test_erased_session_needs_nothing(yard: NewYard) -> None:
 
 def test_cancelled_turn_goes_on_when_asked(yard: NewYard) -> None:
     """A turn that is cancelled while a model answers, in whatever process, stops; neither its job nor a sweep continues it, but the next message does."""
-    asked, tried = asyncio.Event(), []
-
-    async def answer(request: Request) -> object:
-        tried.append(request)
-        if len(tried) == 1:
-            asked.set()
-            await asyncio.Event().wait()
-        return echo(request)
-
+    answer = HangsOnce()
     till = yard(answer)
 
     async def work() -> None:
         async with till.worker():
             await till.fleet.say("till 1", "one")
-            await asked.wait()
+            await answer.asked.wait()
             await till.fleet.say("till 1", "two")
             await till.fleet.cancel("till 1")
             await till.settled()
             assert await till.fleet.sweep() == 0
-            assert len(tried) == 1
+            assert len(till.provider.requests) == 1
             await till.fleet.say("till 1", "three")
             await till.settled()
 
@@ -454,21 +460,13 @@ def test_cancelled_turn_goes_on_when_asked(yard: NewYard) -> None:
 
 def test_worker_that_ends_leaves_its_session_to_others(yard: NewYard) -> None:
     """A worker that is stopped interrupts its turns, and another worker continues them at once."""
-    asked, tried = asyncio.Event(), []
-
-    async def answer(request: Request) -> object:
-        tried.append(request)
-        if len(tried) == 1:
-            asked.set()
-            await asyncio.Event().wait()
-        return echo(request)
-
+    answer = HangsOnce()
     till = yard(answer)
 
     async def work() -> None:
         async with till.worker():
             await till.fleet.say("till 1", "one")
-            await asked.wait()
+            await answer.asked.wait()
         async with till.worker():
             await till.settled()
 

@@ -15,10 +15,11 @@ from typer import Argument, Option
 from palaver.cli.interrupts import interruptible
 from palaver.cli.options import JsonOption
 from palaver.cli.terminal import emit, paged, print_rows, say, when
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import InvalidInput, reported
 
 if TYPE_CHECKING:
-    from palaver.integrations.fleet import Fleet, QueuedRow
+    from palaver.integrations.fleet import Fleet
+    from palaver.integrations.fleet_sessions import QueuedRow
 
 FleetArgument: TypeAlias = Annotated[
     str, Argument(metavar="MODULE:NAME", help="Where the fleet is, such as `shop.fleet:fleet`: a `Fleet` in a module.")
@@ -39,18 +40,9 @@ def _fleet(place: str) -> Fleet:
 
     module, _, name = place.partition(":")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 - as `python -m` does
-    try:
+    hint = "Write MODULE:NAME, such as shop.fleet:fleet, or correct the module."
+    with reported(f"There is no fleet at {place!r}", hint):
         found = getattr(import_module(module), name or "fleet")
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InvalidInput(
-            f"There is no fleet at {place!r}: {error}.", hint="Write MODULE:NAME, such as shop.fleet:fleet."
-        ) from error
-    except PalaverError:  # it says itself what to do
-        raise
-    except Exception as error:  # whatever a program's module raises is the program's
-        raise InvalidInput(
-            f"{place} cannot be imported: {type(error).__name__}: {error}.", hint="The module is at fault."
-        ) from error
     if not isinstance(found, Fleet):
         raise InvalidInput(f"{place!r} is a {type(found).__name__}.", hint="Name a palaver.integrations.fleet.Fleet.")
     return found

@@ -17,14 +17,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import partial
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from palaver.agent import Agent, Decision, ProviderInvoker, decide
 from palaver.agent.attention import Attention, attention
 from palaver.errors import (
     AgentFailure,
     Conflict,
-    Erased,
     InvalidInput,
     MissingExtra,
     NotFound,
@@ -47,6 +46,7 @@ try:
     from procrastinate.jobs import Job
 
     from palaver.integrations.fleet_queue import PLACE, SessionQueue
+    from palaver.integrations.fleet_sessions import SWEEP_SECONDS, FleetSessions, QueuedRow
     from palaver.store.postgres import PostgresStore
 except ModuleNotFoundError as error:
     if error.name and error.name.startswith("palaver"):
@@ -70,29 +70,8 @@ _AGAIN_SECONDS = 1.0
 _SLOT_SECONDS = 1.0
 """How long a session waits before it looks again whether its slots have room."""
 
-_SWEEP_SECONDS = 600.0
 _SWEPT_SECONDS = 3600.0
-"""How often a worker looks for sessions that were forgotten, and how far back."""
-
-_PAGE = 256
-
-
-class QueuedRow(TypedDict):
-    """A session in the queue, or one that waits for a person.
-
-    Attributes:
-        session: Its id.
-        name: Its name.
-        state: `waiting`, `later` (a timer, or after a failure), `running`, `stalled` (its worker does not report), `failed` or `person`.
-        since: Since when, in seconds since 1970-01-01 UTC; for `later`, until when.
-        attempts: How often it failed before.
-    """
-
-    session: SessionId
-    name: str
-    state: str
-    since: float
-    attempts: int
+"""How far back a worker looks for sessions that were forgotten."""
 
 
 # --- the fleet ----------------------------------------------------------------------------------------------------------------
@@ -161,6 +140,7 @@ class Fleet:
         self.stale = stale
         self._agent_for = agent_for
         self._jobs = SessionQueue(store, queue, schema)
+        self._sessions = FleetSessions(store, self._jobs, self._agent_of)
         try:
             app.task(name=self._jobs.rest_task, queue=queue, pass_context=True)(self._rest)
             app.task(name=self._jobs.later_task, queue=queue, pass_context=True)(self._later)
@@ -241,7 +221,7 @@ class Fleet:
         Args:
             since: The time after which sessions were last active, in seconds since 1970-01-01 UTC.
         """
-        return await self._done(partial(self._sweep, since))
+        return await self._done(partial(self._sessions.sweep, since))
 
     async def jobs(self, limit: int = 1000) -> tuple[QueuedRow, ...]:
         """Return the sessions that have a job, that failed, or that wait for a person, the oldest first.
@@ -249,7 +229,7 @@ class Fleet:
         Args:
             limit: How many sessions are looked at for calls that wait for a person, the last active ones.
         """
-        return await self._done(partial(self._listed, limit))
+        return await self._done(partial(self._sessions.listed, self.stale, limit))
 
     # --- workers ------------------------------------------------------------------------------------------------------------------
 
@@ -334,7 +314,7 @@ class Fleet:
         while True:
             try:
                 await self._done(partial(self._jobs.reap, self.stale, len(self.backoff)))
-                if now() - swept > _SWEEP_SECONDS:
+                if now() - swept > SWEEP_SECONDS:
                     swept = now()
                     await self.sweep(swept - _SWEPT_SECONDS)
             except PalaverError as error:
@@ -357,7 +337,7 @@ class Fleet:
                 await self._surely(partial(self._jobs.wake, session_id, tried))
             raise
         except PalaverError as error:
-            if await self._surely(partial(self._record, session_id)) is None:
+            if await self._surely(partial(self._sessions.record, session_id)) is None:
                 return
             wait = _passes(error)
             if wait is None or tried >= len(self.backoff):
@@ -381,7 +361,7 @@ class Fleet:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _brought_to_rest(self, session_id: SessionId, job: Job) -> None:
-        record = await self._done(partial(self._record, session_id))
+        record = await self._done(partial(self._sessions.record, session_id))
         if record is None:
             return
         agent = await self._done(partial(self._agent_of, record))
@@ -450,69 +430,6 @@ class Fleet:
             hint = "Pass the fleet's store to the agent: both write in one transaction."
             raise InvalidInput(f"agent_for({name!r}) returned an agent of another store.", hint=hint)
         return agent
-
-    def _record(self, session_id: SessionId) -> SessionRecord | None:
-        """Return the record of a session, or None for one that was erased or lies in the trash."""
-        try:
-            record = self.store.session(session_id)
-        except (NotFound, Erased):
-            return None
-        return record if record.trashed_at is None else None
-
-    def _sweep(self, since: float) -> int:
-        woken, after = 0, None
-        while page := tuple(self.store.sessions(limit=_PAGE, after=after)):
-            after = page[-1]
-            recent = [record for record in page if record.updated_at >= since]
-            queued = self._jobs.queued([record.session_id for record in recent])
-            for record in recent:
-                if record.session_id not in queued and self._forgotten(record):
-                    self._jobs.wake(record.session_id)
-                    woken += 1
-            if after.updated_at < since:
-                break
-        return woken
-
-    def _listed(self, limit: int) -> tuple[QueuedRow, ...]:
-        rows = []
-        for session_id, state, attempts, since in self._jobs.listed(self.stale):
-            record = self._record(session_id)
-            # a job that failed stays in its table; whether its session was answered since, the log knows
-            if record is not None and (state != "failed" or self._needs(record) is Attention.STOPPED):
-                rows.append(
-                    QueuedRow(session=record.session_id, name=record.name, state=state, since=since, attempts=attempts)
-                )
-        queued = {row["session"] for row in rows}
-        for record in self.store.sessions(limit=limit):
-            last = None if record.root is None else self.store.last(record.root)
-            waits = last is not None and last.open_calls and last.open_turn < 0 and record.session_id not in queued
-            if waits and self._needs(record) is Attention.PERSON:
-                since = record.updated_at
-                rows.append(
-                    QueuedRow(session=record.session_id, name=record.name, state="person", since=since, attempts=0)
-                )
-        return tuple(sorted(rows, key=lambda row: row["since"]))
-
-    def _needs(self, record: SessionRecord) -> Attention:
-        """Return what the dialog needs that an agent of the fleet would answer in; nothing, if it is another's."""
-        try:
-            agent = self._agent_of(record)
-        except PalaverError as error:  # no session of the fleet
-            _LOG.debug("Session %s is left alone: %s", record.session_id, error)
-            return Attention.NONE
-        dialog = agent.current_dialog
-        return attention(dialog.store, dialog.dialog_id) if dialog.owner == agent.name else Attention.NONE
-
-    def _forgotten(self, record: SessionRecord) -> bool:
-        """Return whether a dialog of the fleet's agents needs work. Most end with the end of a turn, and nothing more is read of them."""
-        nodes = [node for node in self.store.nodes(record.session_id) if node.relation != "subagent"]
-        lasts = [self.store.last(node.dialog_id) for node in nodes]
-        if all(last.kind == "turn_ended" for last in lasts):
-            return False
-        # a turn that is open without a job may be another program's, which has some time for its next step
-        if any(last.open_turn >= 0 and now() - last.at < _SWEEP_SECONDS for last in lasts):
-            return False
-        return self._needs(record) is Attention.WORK
 
 
 def _passes(error: PalaverError) -> float | None:

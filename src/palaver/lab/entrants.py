@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from palaver.context import ContextManager, Policy, policy
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import InvalidInput, reported
 from palaver.plurals import a_type
 from palaver.tokens import Budget, UnknownModelWarning
 
@@ -131,13 +131,10 @@ def _module(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[named] = module
     try:
-        spec.loader.exec_module(module)
-    except BaseException as error:  # a user's file may even end the program
+        with reported(f"{path} cannot be loaded", "Correct the file."):
+            spec.loader.exec_module(module)
+    except BaseException:
         del sys.modules[named]
-        if isinstance(error, Exception | SystemExit):
-            raise InvalidInput(
-                f"{path} cannot be loaded: {type(error).__name__}: {error}.", hint="Correct the file."
-            ) from error
         raise
     return module
 
@@ -145,15 +142,9 @@ def _module(path: Path) -> ModuleType:
 def _made(maker: Callable[..., object], asked: str, model: str, window: int | None) -> ContextManager:
     """Create a user's policy: with model and window if its class accepts them, or else without arguments."""
     words = {"model_name": model} | ({} if window is None else {"max_tokens": window})
-    try:
+    with reported(f"{asked} cannot be created", "Correct its constructor."):
         policies = isinstance(maker, type) and issubclass(maker, Policy) and maker.__init__ is Policy.__init__
         made = maker(**words) if policies else _first(maker, words)
-    except PalaverError:
-        raise
-    except Exception as error:  # any exception of a user's constructor
-        raise InvalidInput(
-            f"{asked} cannot be created: {type(error).__name__}: {error}.", hint="Correct its constructor."
-        ) from error
     if not isinstance(made, ContextManager):
         raise InvalidInput(f"{asked} returns {a_type(made)}, not a context manager.", hint="Subclass palaver.Policy.")
     return made

@@ -12,7 +12,7 @@ from palaver.browsing.places import locate
 from palaver.cli.chat.talk import MODEL
 from palaver.cli.compact import summarizer_of
 from palaver.context import policy as policy_of
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InvalidInput, NotFound, reported
 from palaver.prompts import verbatim_prompt
 from palaver.session import Dialog
 from palaver.store import Store
@@ -90,10 +90,8 @@ def tools_of(path: Path) -> tuple[Function, ...]:
         raise InvalidInput(f"--tools {path} is not a Python file, or has the name of a loaded module.")
     sys.path.insert(0, str(path.resolve().parent))  # the file may import others of its folder
     module = sys.modules[path.stem] = module_from_spec(spec)  # tools in processes of their own find it by its name
-    try:
+    with reported(f"{path} cannot be loaded", "Correct the file."):
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise InvalidInput(f"{path} raised {type(error).__name__}: {error}") from error
     functions = {
         id(value): value for name, value in vars(module).items() if isinstance(value, Function) and name[:1] != "_"
     }
