@@ -13,6 +13,7 @@ import asyncio
 import gc
 import json
 import multiprocessing
+import socket
 import statistics
 import sys
 import time
@@ -31,6 +32,7 @@ MODEL_SECONDS = 0.05
 CONVERSATIONS = 200
 PROCESSES, CONVERSATIONS_OF_EACH = 8, 20
 LONG_CONVERSATIONS, LONG_MESSAGES = 3, 5000
+WORKERS, CLIENTS, HTTP_DELAY = 2, 40, 0.002
 TURNS = 3
 SWITCH_SECONDS, COLLECT_AFTER = 0.001, (50_000, 20, 20)
 """As the page about servers says, for every contestant."""
@@ -365,12 +367,12 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
         postgres.server(programs, on_disk=True, shared_buffers="128MB", max_connections=300) as server,
         _proxied(server.folder) as (place, away),
     ):
+        address, near = (f"postgresql://palaver@/postgres?host={folder}" for folder in (place, server.folder))
         for number, name in enumerate(CONTESTANTS):
-            address = f"postgresql://palaver@/postgres?host={place}"
             rows += asyncio.run(_measured(name, address, f"bench{number}", away, quick=quick))
         for number, name in enumerate(() if quick else CONTESTANTS):
-            near = f"postgresql://palaver@/postgres?host={server.folder}"
             rows.append(_in_processes(name, near, f"bench{number}"))
+            rows.append(_over_http(name, address, f"bench{number}", away))
             rows.append(asyncio.run(_long(name, near, f"bench{number}")))
     return rows
 
@@ -405,6 +407,71 @@ async def _long(name: str, address: str, schema: str) -> Row:
     processor, elapsed = (statistics.median(kind) * 1000 for kind in zip(*worked[LONG_CONVERSATIONS:], strict=True))
     what = f"{name}, {LONG_MESSAGES} messages, one turn after the other"
     return Row(what, f"{elapsed:.0f} ms a turn beyond the model's", f"{processor:.0f} ms processor a turn")
+
+
+def _over_http(name: str, address: str, schema: str, away: Any) -> Row:  # noqa: ANN401 - a callable
+    """Ask workers of a web server on one port, each client in a conversation of its own."""
+    first = CONVERSATIONS + PROCESSES * CONVERSATIONS_OF_EACH + LONG_CONVERSATIONS
+    talks = Talks(range(first, first + CLIENTS))
+    spawn = multiprocessing.get_context("spawn")
+    ready = spawn.SimpleQueue()
+    away(HTTP_DELAY)
+    with socket.create_server(("127.0.0.1", 0), backlog=CLIENTS) as door:
+        workers = []
+        for worker in range(WORKERS):  # the first one makes the conversations
+            some = talks if not worker else Talks(range(0))
+            workers.append(spawn.Process(target=_web_worker, args=(name, address, schema, some, door, ready)))
+            workers[-1].start()
+            ready.get()
+        lengths, elapsed = asyncio.run(_clients(f"http://127.0.0.1:{door.getsockname()[1]}", talks))
+        for process in workers:
+            process.terminate()
+            process.join()
+    away(0.0)
+    what = f"{name}, over HTTP, {WORKERS} workers, {CLIENTS} clients, {HTTP_DELAY * 1000:.0f} ms away"
+    return Row(what, f"{len(lengths) / elapsed:.0f} turns/s, p99 {_p99(lengths):.0f} ms", "")
+
+
+def _web_worker(name: str, address: str, schema: str, talks: Talks, door: socket.socket, ready: Any) -> None:  # noqa: ANN401 - what processes share
+    _settle()
+    asyncio.run(_served(CONTESTANTS[name](address, schema, talks), door, ready))
+
+
+async def _served(contestant: Any, door: socket.socket, ready: Any) -> None:  # noqa: ANN401 - an async context manager, a queue
+    import uvicorn  # noqa: PLC0415
+    from starlette.applications import Starlette  # noqa: PLC0415
+    from starlette.requests import Request  # noqa: PLC0415
+    from starlette.responses import Response  # noqa: PLC0415
+    from starlette.routing import Route  # noqa: PLC0415
+
+    async with contestant as turn:
+
+        async def say(request: Request) -> Response:
+            await turn(request.path_params["talk"], (await request.json())["text"])
+            return Response()
+
+        app = Starlette(routes=[Route("/talks/{talk:int}", say, methods=["POST"])])
+        ready.put(None)
+        gc.collect()
+        gc.freeze()
+        await uvicorn.Server(uvicorn.Config(app, log_level="critical")).serve(sockets=[door])
+
+
+async def _clients(address: str, talks: Talks) -> tuple[list[float], float]:
+    import httpx  # noqa: PLC0415
+
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(httpx.AsyncClient(timeout=60)) for _ in talks.numbers]
+        of_talk = dict(zip(talks.numbers, clients, strict=True))
+
+        async def turn(talk: int, text: str) -> None:
+            (await of_talk[talk].post(f"{address}/talks/{talk}", json={"text": text})).raise_for_status()
+
+        lengths: list[float] = []
+        await asyncio.gather(*(turn(talk, "Warm up.") for talk in talks.numbers))
+        begun = time.perf_counter()
+        await asyncio.gather(*(_talk(turn, talk, TURNS, lengths) for talk in talks.numbers))
+        return lengths, time.perf_counter() - begun
 
 
 class _Crowd(NamedTuple):
