@@ -66,3 +66,9 @@ def test_the_face_loads_nothing_before_it_is_used() -> None:
     """`import palaver` loads no room before one of its names is used."""
     assert rooms(modules("import palaver")) == {"doors"}
     assert rooms(modules("from palaver import Message")) == {*ERRORS, "ids", "messages"}
+
+
+def test_a_conversation_loads_no_event_loop() -> None:
+    """Making a session and appending to it loads neither what waits nor what logs."""
+    found = modules("from palaver import Session, UserMessage\nSession.create().root.append(UserMessage(content='x'))")
+    assert found.isdisjoint({"anyio", "asyncio", "concurrent", "logging", "httpx", "tiktoken"})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from palaver import tools
 from palaver.store.protocol import Store
-from palaver.tools import run_in_worker
 
 
 class HasStore(Protocol):
@@ -35,7 +35,7 @@ async def awaited(store: Store, work: Callable[[], T]) -> T:
 
 async def in_thread(store: Store, work: Callable[[], T]) -> T:
     """Do something with a store in a worker thread; inside a transaction of this thread at once, for a worker would not be in it."""
-    return work() if store.in_transaction else await run_in_worker(work)
+    return work() if store.in_transaction else await tools.run_in_worker(work)
 
 
 def in_worker(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from palaver import providers
+from palaver import providers, tools
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Media
@@ -16,23 +16,22 @@ from palaver.messages.media import sniff
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, StringFormatterRenderer
 from palaver.prompts.render import VerbatimRenderer
-from palaver.tools import Toolbox
 
 
-def tools_of(tools: Iterable[Any]) -> tuple[ToolSpec, ...]:
+def tools_of(given: Iterable[Any]) -> tuple[ToolSpec, ...]:
     """Read the tools of a request: schemas of any dialect, and functions.
 
     Raises:
         InvalidInput: A value is neither, or two have the same name.
     """
-    given = tools if isinstance(tools, str | bytes | Mapping) else list(tools)
-    if isinstance(given, list) and any(map(callable, given)):
+    several = given if isinstance(given, str | bytes | Mapping) else list(given)
+    if isinstance(several, list) and any(map(callable, several)):
         return tuple(
             spec
-            for tool in given
-            for spec in (Toolbox([tool]).specs if callable(tool) else providers.tool_specs([tool])[1])
+            for tool in several
+            for spec in (tools.Toolbox([tool]).specs if callable(tool) else providers.tool_specs([tool])[1])
         )
-    return providers.tool_specs(given)[1]
+    return providers.tool_specs(several)[1]
 
 
 def rendered(prompt: Prompt, prompt_args: Mapping[str, Any] | None) -> str:

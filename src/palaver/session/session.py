@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self, TextIO, overload
 
-from palaver import erasure, providers, wire
+from palaver import erasure, providers, tools, wire
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
@@ -35,7 +35,6 @@ from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Hit, SessionRecord, Store
 from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactingStore, RedactLike, redacting
-from palaver.tools import run_in_worker
 from palaver.transfer.landing import land
 from palaver.transfer.records import from_list, to_json
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
@@ -174,16 +173,16 @@ class Session:
     @classmethod
     async def acreate(cls, *args: Any, **options: Any) -> Session:  # noqa: ANN401 - as for `create`
         """Create a session as `create` does, without making the event loop wait: in a worker thread."""
-        return await run_in_worker(partial(cls.create, *args, **options))
+        return await tools.run_in_worker(partial(cls.create, *args, **options))
 
     @classmethod
     async def aopen(cls, *args: Any, **options: Any) -> Session:  # noqa: ANN401 - as for `open`
         """Open a session as `open` does, without making the event loop wait: in a worker thread."""
-        return await run_in_worker(partial(cls.open, *args, **options))
+        return await tools.run_in_worker(partial(cls.open, *args, **options))
 
     async def aroot(self) -> Dialog:
         """Return `root` without making the event loop wait."""
-        return await run_in_worker(lambda: self.root)
+        return await tools.run_in_worker(lambda: self.root)
 
     @classmethod
     def list(
