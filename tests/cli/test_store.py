@@ -217,3 +217,27 @@ def test_everything_that_holds_conversation_is_private(stocked: Palaver) -> None
     assert {path.stat().st_mode & 0o777 for path in ours} == {0o600}
     with open_store(str(stocked.folder / "copy.db")) as store:  # type: ignore[attr-defined]
         assert len(list(store.sessions())) == 1
+
+
+# --- syncs ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_stores_are_synced_and_what_differs_is_said(stocked: Palaver) -> None:
+    """Both sides get what they lack, through a folder too; a branch and what was refused are said, and the command ends with 1 where something was."""
+    other, folder = stocked.folder / "other.db", f"{stocked.folder}/bundles/"
+    first = run("sync", stocked.store, other, "--json").row()
+    assert (first["sessions"], first["added"][0], first["refused"]) == (1, 0, [])
+    assert run("sync", stocked.store, folder, "--json").row()["added"][1] == first["added"][1]
+    for path in (stocked.store, other):
+        with SqliteStore(path) as store:
+            Session.open(store, "talk").newest.put_text(str(path))
+    done = run("sync", stocked.store, other)
+    assert (done.code, "branch: session" in done.out) == (Exit.OK, True)
+    assert "0 entries added to A and 0 to B" in run("sync", stocked.store, other).out
+    assert "is to be deleted" in stocked("erase", "talk", "--yes").err
+    assert "now in the folder" in run("sync", stocked.store, folder).out
+    assert stocked("erase", "--finish").code == Exit.OK
+    refused = run("sync", stocked.store, other)
+    assert (refused.code, "palaver erase" in refused.out) == (Exit.FOUND, True)
+    assert run("sync", folder, other).code == Exit.INPUT
+    assert run("sync", "memory:", other).code == Exit.INPUT

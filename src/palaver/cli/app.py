@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         },
         "Tools": {
             "models": ("models:run", "List what models accept, and read the vendors' lists."),
+            "sync": ("sync:run", "Bring two stores, or a store and a folder, to the same state."),
             "store": ("store:app", "Verify, copy and sweep a store; retention and receipts."),
         },
     }

@@ -11,10 +11,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
+from palaver.errors import Erased, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
     ATTEMPT,
     COPY_OF,
+    VERSION_OF,
     Approval,
     BlockEdit,
     BranchSummary,
@@ -97,6 +99,7 @@ def derived_from(
     makers = _makers(store, nodes)
     staying = [node for node in nodes if node.dialog_id not in dialogs]
     parts = [part for node in staying for part in _parts(store, node, makers)]
+    parts += [part for node in staying for part in _versions(store, node) if part.place.dialog not in dialogs]
     going, known = set(places), -1
     while known != (known := len(going)):
         gone = _Going(dialogs, going)
@@ -152,6 +155,19 @@ def _part(place: Handle, entry: Entry, makers: Mapping[str, list[Span]]) -> _Par
         case Tombstone():  # it cannot be read: it may be derived from all before it
             after = True
     return _Part(place, names, after=after)
+
+
+def _versions(store: Erasing, node: Node) -> Iterator[_Part]:
+    """Yield the entries that another machine's version of a dialog repeats, and those that it repeats."""
+    try:
+        other = store.node(DialogId(str(node.metadata[VERSION_OF]))).dialog_id
+    except (KeyError, NotFound, Erased):
+        return
+    for mine, theirs in zip(store.headers(node.dialog_id), store.headers(other), strict=False):
+        if (mine.seq, mine.at, mine.role, mine.calls) != (theirs.seq, theirs.at, theirs.role, theirs.calls):
+            return
+        places = Handle(node.dialog_id, mine.seq), Handle(other, mine.seq)
+        yield from (_Part(place, (_span(same),)) for place, same in (places, reversed(places)))
 
 
 def _quotes(attempt: object) -> bool:

@@ -73,7 +73,7 @@ from palaver.log.headers import (
 from palaver.log.lineage import Node, Reader, Stretch, child_of, lineage, messages_in, path_to, stretches
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.renaming import renamed
-from palaver.log.rewrites import REWRITE, Repeats, count_messages, repeated
+from palaver.log.rewrites import REWRITE, VERSION_OF, Repeats, count_messages, repeated
 from palaver.log.values import BlockEdit, BoundTo, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec
 
 __all__ = [
@@ -85,6 +85,7 @@ __all__ = [
     "LOST",
     "NOTHING",
     "REWRITE",
+    "VERSION_OF",
     "Approval",
     "BlockEdit",
     "BoundTo",

@@ -14,7 +14,10 @@ from palaver.log.lineage import Node, Reader, lineage
 from palaver.messages import canonical_json
 
 REWRITE = "rewrite"
-"""The relation of a dialog that continues an imported one whose file was changed before its end."""
+"""The relation of a dialog that repeats another from its beginning: of an imported file that was changed before its end, or of another machine."""
+
+VERSION_OF = "palaver.sync"
+"""The key in the metadata of a dialog that a sync made, because another machine went on with a dialog in another way: that dialog's id."""
 
 
 class Repeats:

@@ -21,6 +21,7 @@ class Marks:
     Attributes:
         store: The store.
         session_id: The session of the dialog.
+        dialog_id: The dialog.
     """
 
     def __init__(self, dialog: OpenDialog) -> None:
@@ -28,6 +29,7 @@ class Marks:
         self.store = dialog.store
         self.session_id = dialog.node.session_id
         self._dialog = dialog
+        self.dialog_id = dialog.dialog_id
 
     @property
     def labels(self) -> Mapping[Handle, str]:
@@ -124,7 +126,7 @@ class Marks:
         return self._dialog.annotate(Quarantine(target=place, reason=reason, lifted=True))
 
     def _place(self, handle: Handle | str) -> Place:
-        return Place.of(whole(self.store, self.session_id, handle))
+        return Place.of(whole(self.store, self.session_id, handle, self.dialog_id))
 
 
 def _set(marks: dict[Handle, Any], place: Handle, value: object) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
+    VERSION_OF,
     BranchSummary,
     Compaction,
     Derived,
@@ -29,8 +30,14 @@ from palaver.store.records import payloads_of
 _ID_DIGITS = 32
 
 
-def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
+def whole(store: Store, session_id: SessionId, handle: Handle | str, reader: DialogId | None = None) -> Handle:
     """Return a handle with its full dialog id.
+
+    Args:
+        store: The store.
+        session_id: The session.
+        handle: The handle.
+        reader: The dialog in which it was read. Where that is another machine's version of the dialog in the handle, the entry is the version's.
 
     Raises:
         InvalidInput: The text is not a handle.
@@ -49,18 +56,27 @@ def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
         raise NotFound(str(place), what="entry") from error
     if not ours:
         raise NotFound(str(place), what="entry", hint="It belongs to another session.")
-    return Handle(DialogId(dialog), place.seq, place.block)
+    return Handle(_version(store, DialogId(dialog), reader), place.seq, place.block)
 
 
-def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry | Content:
-    """Return the entry or block of a handle, with its media in memory.
+def _version(store: Store, dialog: DialogId, reader: DialogId | None) -> DialogId:
+    """Return the dialog that another means by a dialog's id."""
+    read = [] if reader is None else [reader, *(span.dialog for span in store.node(reader).ranges)]
+    versions = (name for name in read if dialog not in read and store.node(name).metadata.get(VERSION_OF) == dialog)
+    return next(versions, dialog)
+
+
+def recall(
+    store: Store, session_id: SessionId, handle: Handle | str, reader: DialogId | None = None
+) -> Entry | Content:
+    """Return the entry or block of a handle, with its media in memory; the arguments are those of `whole`.
 
     Raises:
         InvalidInput: The text is not a handle.
         NotFound: The session has no such entry or block, or the store lost the bytes of its media.
         Erased: The entry was erased.
     """
-    place = whole(store, session_id, handle)
+    place = whole(store, session_id, handle, reader)
     entry = decode_entry(store.body(place.dialog, place.seq))
     if entry.erased is not None:
         raise Erased("entry", str(place), entry.erased.at, entry.erased.receipt)

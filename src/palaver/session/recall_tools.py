@@ -60,13 +60,13 @@ def read_back(marks: Marks, args: Mapping[str, Any]) -> tuple[str, list[Content]
 def _originals(marks: Marks, place: Handle | Span) -> Iterator[tuple[Handle, Entry | Content | Erased]]:
     """Yield what a handle names, or each entry of a span; an erased one of a span as the error that says so."""
     if isinstance(place, Handle):
-        yield place, recall(marks.store, marks.session_id, place)
+        yield place, recall(marks.store, marks.session_id, place, marks.dialog_id)
         return
     for seq in range(place.start, place.stop):
         handle = Handle(place.dialog, seq)
         original: Entry | Content | Erased
         try:
-            original = recall(marks.store, marks.session_id, handle)
+            original = recall(marks.store, marks.session_id, handle, marks.dialog_id)
         except NotFound:
             if seq == place.start:
                 raise

@@ -645,7 +645,7 @@ class Dialog:
             NotFound: The session has no such entry or block.
             Erased: It was erased.
         """
-        return recall(self.store, self.session_id, handle)
+        return recall(self.store, self.session_id, handle, self.dialog_id)
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 

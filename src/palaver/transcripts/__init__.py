@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         is_bundle,
         redacted_copy,
     )
+    from palaver.transfer.sync import Synced, sync
 
 __all__ = [
     "DAMAGED_STORE",
@@ -31,6 +32,7 @@ __all__ = [
     "Finding",
     "Imported",
     "Importer",
+    "Synced",
     "examine",
     "examine_file",
     "export",
@@ -44,6 +46,7 @@ __all__ = [
     "redacted_copy",
     "repair",
     "require_something",
+    "sync",
     "unreadable",
     "write_file",
 ]
@@ -58,5 +61,6 @@ open_door(
         ".repair": "repair",
         ".sources": "kept",
         "palaver.transfer.bundle": "export_bundle import_bundle import_bundle_file is_bundle redacted_copy",
+        "palaver.transfer.sync": "Synced sync",
     },
 )

@@ -19,7 +19,7 @@ from palaver.errors import Conflict, Erased, InvalidInput, NotFound, StoreDamage
 from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import Handle, Invocation, Node, Span, decode_entry, path_to, renamed
 from palaver.messages import canonical_json
-from palaver.store.erasing import Erasing
+from palaver.store.erasing import Erasing, Gone, Thing
 from palaver.store.protocol import Copyable, SessionRecord, Store
 from palaver.store.records import SHORT_DIGITS
 from palaver.transfer.landing import land
@@ -77,7 +77,10 @@ def copy_store(source: Store, target: Store) -> Copied:
         raise InvalidInput("A store cannot be copied into itself.", hint="Name two stores.")
     ids = _session_ids(source)
     with target.transaction():
-        refused = list(_copy_erasures(source, target))
+        refused = [
+            f"{thing} {name}: it was erased in the source and is still in the target (receipt {gone.receipt})"
+            for thing, name, gone in copy_erasures(source, target)
+        ]
         written = 0
         for session_id in ids:
             try:
@@ -114,15 +117,15 @@ def _missing_payloads(source: Copyable, target: Copyable, session_id: SessionId)
             yield Payload(source.blob(session_id, blob))
 
 
-def _copy_erasures(source: Store, target: Store) -> Iterator[str]:
-    """Let the target remember what the source erased, and report what of it the target still has: a copy deletes nothing."""
+def copy_erasures(source: Store, target: Store) -> Iterator[tuple[Thing, str, Gone]]:
+    """Let the target remember what the source erased, and yield what of it the target still has: a copy deletes nothing."""
     if not (isinstance(source, Erasing) and isinstance(target, Erasing)):
         return
     for thing, name, gone in source.all_gone():
         there: Any = {"session": target.session, "dialog": target.node}.get(thing)
         with suppress(NotFound, Erased):
             if there is not None and there(name):
-                yield f"{thing} {name}: it was erased in the source and is still in the target (receipt {gone.receipt})"
+                yield thing, name, gone
                 continue
         if target.gone(thing, name) is None:
             with target.erasing() as eraser:
@@ -205,17 +208,18 @@ class Copy(NamedTuple):
                         metadata={},
                     )
                 case EntryRecord(body=body):
-                    yield replace(record, body=self._renamed(body))
+                    yield replace(record, body=renamed_body(body, self.names))
 
     def _name(self, dialog: DialogId | None) -> DialogId | None:
         return None if dialog is None else self.names.get(dialog)
 
-    def _renamed(self, body: bytes) -> bytes:
-        """Return an entry that names the copy's dialogs instead of the old ones."""
-        entry = renamed(decode_entry(body), self.names)
-        if isinstance(entry, Invocation):
-            entry = entry.model_copy(update={"manifest": renamed_call(entry.manifest, self.names)})
-        return canonical_json(entry)
+
+def renamed_body(body: bytes, names: Mapping[DialogId, DialogId]) -> bytes:
+    """Return the bytes of an entry that names other dialogs instead of the old ones."""
+    entry = renamed(decode_entry(body), names)
+    if isinstance(entry, Invocation):
+        entry = entry.model_copy(update={"manifest": renamed_call(entry.manifest, names)})
+    return canonical_json(entry)
 
 
 def copy_session(

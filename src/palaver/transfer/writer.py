@@ -52,7 +52,7 @@ def stream(
         yield from rows(store, session_id, span, sent, payloads=payloads, exact=exact)
     for source in store.sources(session_id) if lengths is None else ():
         if payloads != "none":
-            yield from _payloads(store, session_id, _of_source(store, source), sent)
+            yield from _payloads(store, session_id, named_by_source(store, source), sent)
         yield source
 
 
@@ -106,7 +106,8 @@ def _payloads(store: Store, session_id: SessionId, named: Iterable[BlobId], sent
             yield Payload(data)
 
 
-def _of_source(store: Store, source: SourceRecord) -> Iterator[BlobId]:
+def named_by_source(store: Store, source: SourceRecord) -> Iterator[BlobId]:
+    """Yield the payloads of a foreign conversation."""
     if source.index is not None:
         yield source.index
     if source.raw is not None:

@@ -1,0 +1,47 @@
+"""palaver sync: two stores, or a store and a folder of bundles, get the same conversations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument
+
+from palaver.cli.options import JsonOption
+from palaver.cli.outcome import Exit
+from palaver.cli.terminal import emit, listed
+from palaver.errors import InvalidInput
+from palaver.plurals import counted
+from palaver.transfer.sync import sync
+
+_SHOWN = 20
+_SIDE = "a file or the address of a store"
+
+
+def run(
+    first: Annotated[str, Argument(metavar="A", help=f"{_SIDE.capitalize()}.")],
+    second: Annotated[str, Argument(metavar="B", help=f"{_SIDE.capitalize()}, or a folder of bundles (FOLDER/).")],
+    *,
+    json: JsonOption = False,
+) -> int:
+    """Bring to each side what it lacks: sessions, entries, branches, names. Ends with 1 when something could not be brought.
+
+    Where both sides went on with a dialog, each keeps its own, and the other's becomes a branch. Nothing is changed or deleted, and what was erased does not
+    come back. A folder gets one file a session, for any program that synchronises files. It can be stopped and repeated.
+    """
+    if {first, second} & {"memory:", ":memory:"}:
+        raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database.")
+    done = sync(first, second)
+    row = {
+        "sessions": done.sessions,
+        "added": list(done.added),
+        "forks": list(done.forks),
+        "changed": list(done.changed),
+        "refused": list(done.refused),
+    }
+    said = (
+        f"{counted(done.sessions, 'session')}; {counted(done.added[0], 'entry')} added to A and {done.added[1]:,} to B."
+    )
+    lists = {"branch": done.forks, "changed": done.changed, "refused": done.refused}
+    lines = [f"  {title}: {line}" for title, words in lists.items() for line in listed(words, _SHOWN)]
+    emit(json, row, said, *lines)
+    return Exit.FOUND if done.refused else Exit.OK
