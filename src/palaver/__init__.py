@@ -3,7 +3,7 @@
 Conversations: `Session`, `Dialog`, `DialogTreeNode`, `ReplayLog`, `rebuild`, `SessionManager`, `erase`,
     `preview_erasure`, `retain`, `Handle`, `PatternRedactor`.
 
-Stores: `MemoryStore`, `SqliteStore`, `Store`, `open_store`, `redacting`.
+Stores: `MemoryStore`, `SqliteStore`, `Store`, `open_store`, `redacting`, `sync`.
 
 Messages: `AssistantMessage`, `AudioContent`, `BranchSummaryMessage`, `CompactionSummaryMessage`,
     `CustomMessage`, `ImageContent`, `InvokeCost`, `Media`, `Message`, `Role`, `Speaker`, `SystemMessage`,

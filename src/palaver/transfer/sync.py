@@ -100,13 +100,13 @@ def _copyable(side: StoreLike, opened: ExitStack) -> Copyable:
 
 
 @dataclass(slots=True)
-class _Report:
+class _Tally:
     added: list[int] = field(default_factory=lambda: [0, 0])
     forks: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
 
-    def add(self, other: _Report, side: int, entries: int) -> None:
+    def add(self, other: _Tally, side: int, entries: int) -> None:
         """Add what was written in one transaction."""
         self.added[side] += entries
         self.forks += other.forks
@@ -119,21 +119,21 @@ class _Report:
 
 
 def _both(first: Copyable, second: Copyable) -> Synced:
-    report = _Report()
+    tally = _Tally()
     erased: set[str] = set()
     for source, target in ((first, second), (second, first)):
         for thing, name, gone in sorted(copy_erasures(source, target), reverse=True):
             erased.add(name)
             if thing == "session" or target.node(DialogId(name)).session_id not in erased:  # sessions come first
-                report.refused.append(
+                tally.refused.append(
                     f"{thing} {name}: it was erased in {source.url} (receipt {gone.receipt}) and is still in {target.url}. "
                     f"Erase it there, too: palaver erase {name}"
                 )
     ids = sorted({record.session_id for store in (first, second) for record in _records(store)})
     for session_id in ids:
         if session_id not in erased:
-            _meet(first, second, session_id, report)
-    return report.done(len(ids))
+            _meet(first, second, session_id, tally)
+    return tally.done(len(ids))
 
 
 def _records(store: Store) -> Iterator[SessionRecord]:
@@ -144,48 +144,48 @@ def _records(store: Store) -> Iterator[SessionRecord]:
 
 
 def _with_folder(store: Copyable, folder: BundleFolder) -> Synced:
-    report = _Report()
+    tally = _Tally()
     known = folder.sessions()
     ids = sorted({record.session_id for record in _records(store)} | known.keys())
     for session_id in ids:
         try:
-            _with_bundles(store, folder, session_id, known.get(session_id, {}), report)
+            _with_bundles(store, folder, session_id, known.get(session_id, {}), tally)
         except (InvalidInput, Conflict, Erased, StoreDamaged) as error:
-            report.refused.append(f"session {session_id}: {error}")
-    return report.done(len(ids))
+            tally.refused.append(f"session {session_id}: {error}")
+    return tally.done(len(ids))
 
 
 def _with_bundles(
-    store: Copyable, folder: BundleFolder, session_id: SessionId, files: Mapping[str, Path], report: _Report
+    store: Copyable, folder: BundleFolder, session_id: SessionId, files: Mapping[str, Path], tally: _Tally
 ) -> None:
     """Sync one session with its files, of which there are several after several machines wrote."""
     gone = store.gone("session", session_id) if isinstance(store, Erasing) else None
     if gone is not None:
         folder.erase(session_id, files.values(), gone.receipt)
-        report.changed.append(f"session {session_id}: it was erased in {store.url}, and now in the folder")
+        tally.changed.append(f"session {session_id}: it was erased in {store.url}, and now in the folder")
         return
     if (receipt := folder.erased(session_id)) is not None:
-        report.refused.append(
+        tally.refused.append(
             f"session {session_id}: it was erased on another machine (receipt {receipt}) and is still in {store.url}. "
             f"Erase it there, too: palaver erase {session_id}"
         )
         return
     with suppress(NotFound):
-        if files.keys() == {_Side(store, session_id).heads()}:
+        if files.keys() == {_SessionAt(store, session_id).heads()}:
             return
     loaded = []
     for path in files.values():
         try:
             loaded.append((path, folder.load(path)))
         except PalaverError as error:
-            report.refused.append(f"{path}: {error}. It stays as it is; delete it if nothing else writes it.")
+            tally.refused.append(f"{path}: {error}. It stays as it is; delete it if nothing else writes it.")
     copy = loaded[0][1] if loaded else folder.empty()
     for _path, other in loaded[1:]:
-        _meet(copy, other, session_id, _Report())
+        _meet(copy, other, session_id, _Tally())
     with suppress(NotFound):
         copy.update_session(session_id, trashed_at=store.session(session_id).trashed_at)  # each store has its own trash
-    _meet(store, copy, session_id, report)
-    heads = _Side(copy, session_id).heads()
+    _meet(store, copy, session_id, tally)
+    heads = _SessionAt(copy, session_id).heads()
     path = folder.write(copy, session_id, heads, replacing=[path for path, _ in loaded])
     if isinstance(store, Erasing):
         with suppress(StoreError, NotFound):
@@ -195,24 +195,24 @@ def _with_bundles(
 # --- one session ------------------------------------------------------------------------------------------------------------------
 
 
-def _meet(first: Copyable, second: Copyable, session_id: SessionId, report: _Report) -> None:
+def _meet(first: Copyable, second: Copyable, session_id: SessionId, tally: _Tally) -> None:
     """Sync one session."""
     for left in reversed(range(_TRIES)):
         try:
-            _exchange(first, second, session_id, report)
+            _exchange(first, second, session_id, tally)
         except (InvalidInput, Conflict) as error:
             if left:
                 continue  # somebody wrote meanwhile
-            report.refused.append(f"session {session_id}: {error}")
+            tally.refused.append(f"session {session_id}: {error}")
         except (Erased, StoreDamaged, NotFound) as error:
-            report.refused.append(f"session {session_id}: {error}")
+            tally.refused.append(f"session {session_id}: {error}")
         return
 
 
-def _exchange(first: Copyable, second: Copyable, session_id: SessionId, report: _Report) -> None:
+def _exchange(first: Copyable, second: Copyable, session_id: SessionId, tally: _Tally) -> None:
     before = [_record(store, session_id) for store in (first, second)]
     if None not in before:
-        one, two = (_Side(store, session_id) for store in (first, second))
+        one, two = (_SessionAt(store, session_id) for store in (first, second))
         same = one.heads() == two.heads() and before[0].trashed_at == before[1].trashed_at  # type: ignore[union-attr]
         if same and one.root(before[0].root) == two.root(before[1].root):  # type: ignore[union-attr]
             return
@@ -222,9 +222,9 @@ def _exchange(first: Copyable, second: Copyable, session_id: SessionId, report: 
             with target.transaction():
                 ways.append(way := _Way(source, target, session_id))
                 way.go()
-            report.add(way.said, 1 - index, way.written)
+            tally.add(way.said, 1 - index, way.written)
     if None not in before:
-        _settle(before, ways, report)  # type: ignore[arg-type]
+        _settle(before, ways, tally)  # type: ignore[arg-type]
 
 
 def _record(store: Store, session_id: SessionId) -> SessionRecord | None:
@@ -234,7 +234,7 @@ def _record(store: Store, session_id: SessionId) -> SessionRecord | None:
         return None
 
 
-def _settle(before: Sequence[SessionRecord], ways: Sequence[_Way], report: _Report) -> None:
+def _settle(before: Sequence[SessionRecord], ways: Sequence[_Way], tally: _Tally) -> None:
     """Let both sides describe the session in the same way."""
     newer = 1 if before[1].updated_at > before[0].updated_at else 0
     ours, theirs = before[newer], before[1 - newer]
@@ -249,10 +249,10 @@ def _settle(before: Sequence[SessionRecord], ways: Sequence[_Way], report: _Repo
         different = {name: value for name, value in wanted.items() if value != getattr(record, name)}
         if different:
             store.update_session(record.session_id, **different)
-            report.changed.append(f"session {record.session_id} in {store.url}: its {', '.join(sorted(different))}")
+            tally.changed.append(f"session {record.session_id} in {store.url}: its {', '.join(sorted(different))}")
 
 
-class _Side:
+class _SessionAt:
     """A session in one store."""
 
     def __init__(self, store: Copyable, session_id: SessionId) -> None:
@@ -318,13 +318,13 @@ class _Way:
     """
 
     def __init__(self, source: Copyable, target: Copyable, session_id: SessionId) -> None:
-        self.source = _Side(source, session_id)
+        self.source = _SessionAt(source, session_id)
         record = source.session(session_id)
         self._new = _record(target, session_id) is None
         if self._new:
             target.create_session(replace(record, root=None))
-        self.target = _Side(target, session_id)
-        self.written, self.said = 0, _Report()
+        self.target = _SessionAt(target, session_id)
+        self.written, self.said = 0, _Tally()
         self._record = record
         self._steps: dict[DialogId, list[tuple[DialogId, int]]] = {}
 
