@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, PalaverError, StoreDamaged, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, derive_dialog_id
@@ -307,6 +307,26 @@ def _renamed(body: bytes, names: Mapping[DialogId, DialogId]) -> bytes:
     return renamed_body(body, there) if there else body
 
 
+class _Plan(NamedTuple):
+    """Where a dialog goes.
+
+    Attributes:
+        node: The dialog.
+        root: The dialog that it is a version of, or itself.
+        name: The target's dialog.
+        start: How many of its entries are there.
+        length: How many there are.
+        like: The target's dialog with which it has those in common, if there is one.
+    """
+
+    node: Node
+    root: DialogId
+    name: DialogId
+    start: int
+    length: int
+    like: DialogId | None
+
+
 class _Way:
     """A session on its way from one side to the other.
 
@@ -327,6 +347,7 @@ class _Way:
         self.written, self.said = 0, _Tally()
         self._record = record
         self._steps: dict[DialogId, list[tuple[DialogId, int]]] = {}
+        self._planned: dict[DialogId, DialogId] = {}
 
     def place(self, dialog: DialogId, stop: int) -> DialogId:
         """Return the target's dialog that has the first entries of a dialog; all of them with -1."""
@@ -334,14 +355,10 @@ class _Way:
         return next((name for name, common in steps if 0 <= stop <= common), steps[-1][0])
 
     def go(self) -> None:
-        """Write what the target lacks."""
-        for node in self.source.nodes.values():
-            needed = {span.dialog for span in node.ranges} | ({node.parent_id} if node.parent_id else set())
-            if needed <= self._steps.keys():
-                with suppress(Erased):  # said already
-                    self._bring(node)
-            else:
-                self._refuse(node, "it grew from a dialog that was erased there")
+        """Write what the target lacks. First all dialogs are compared: an entry may name a dialog that comes after its own."""
+        plans = [plan for node in self.source.nodes.values() if (plan := self._plan(node)) is not None]
+        for plan in plans:
+            self._write(plan)
         if self._new and self._record.root in self._steps:
             root = self.place(self._record.root, -1)
             self.target.store.update_session(self._record.session_id, root=root)
@@ -350,70 +367,83 @@ class _Way:
     def _refuse(self, node: Node, why: str) -> None:
         self.said.refused.append(f"dialog {node.dialog_id} of {self.source.store.url}: {why}")
 
-    def _bring(self, node: Node) -> None:
+    def _plan(self, node: Node) -> _Plan | None:
+        """Find where a dialog goes, and how many of its entries are there. Return None for one that cannot be brought."""
+        if not {span.dialog for span in node.ranges} | ({node.parent_id} - {None}) <= self._steps.keys():
+            self._refuse(node, "it grew from a dialog that was erased there")
+            return None
         length = self.source.store.last(node.dialog_id).seq + 1
         root = self.source.root(node.dialog_id) or node.dialog_id
-        ranges = tuple(Span(self.place(span.dialog, span.stop), span.start, span.stop) for span in node.ranges)
+        name = root if root in self.target.nodes or root in self._planned else node.dialog_id
         steps: list[tuple[DialogId, int]] = []
-        name = root if root in self.target.nodes else node.dialog_id
-        there: Node | None
         start = 0
-        while (there := self.target.nodes.get(name)) is not None:
-            if self.target.ranges(there.ranges) != self.source.ranges(node.ranges):
+        while (there := self._there(name)) is not None:
+            if there[0].ranges(there[0].nodes[there[1]].ranges) != self.source.ranges(node.ranges):
                 raise InvalidInput(f"Dialog {node.dialog_id} has another place in the tree there.")
-            before, start = start, self._common(node, name, length)
+            before, start = start, self._common(node, there, length)
             if steps and start <= before:
                 raise InvalidInput(f"Dialog {node.dialog_id} and {name} cannot be told apart.")
             steps.append((name, start))
-            if start in (length, self.target.store.last(name).seq + 1):
+            if start in (length, there[0].store.last(there[1]).seq + 1):
                 break
             plain = self.source.plain(self.source.store.body(node.dialog_id, start))
             name = derive_dialog_id(node.session_id, "sync", root, str(start), sha256(plain).hexdigest())
+        target = self.target.store
+        if there is None and isinstance(target, Erasing) and target.gone("dialog", name) is not None:
+            self._refuse(node, f"it was erased in {target.url}")
+            return None
+        if there is None or start < length:
+            self._planned[name] = node.dialog_id
+        self._steps[node.dialog_id] = [*(step for step in steps if step[0] != name), (name, length)]
+        return _Plan(node, root, name, start, length, steps[-1][0] if steps else None)
+
+    def _there(self, name: DialogId) -> tuple[_SessionAt, DialogId] | None:
+        """Return what the target will have as a dialog: what it has, or what was already planned."""
+        if name in self._planned:
+            return self.source, self._planned[name]
+        return (self.target, name) if name in self.target.nodes else None
+
+    def _write(self, plan: _Plan) -> None:
+        node, name = plan.node, plan.name
+        ranges = tuple(Span(self.place(span.dialog, span.stop), span.start, span.stop) for span in node.ranges)
         names = {old: steps[-1][0] for old, steps in self._steps.items()}
         names |= {span.dialog: new.dialog for span, new in zip(node.ranges, ranges, strict=True)}
-        if there is None:
-            self._create(
-                node, name, root, replace(node, ranges=ranges, parent_id=node.parent_id and names[node.parent_id])
-            )
-            if steps:  # what both have is copied from here: an entry that was erased here stays so
-                self._take(self.target.store, Span(steps[-1][0], 0, start), name, {steps[-1][0]: name})
+        if name not in self.target.nodes:
+            made = replace(node, dialog_id=name, ranges=ranges, parent_id=node.parent_id and names[node.parent_id])
+            self._create(made, plan.root)
+            if plan.like is not None:  # what both have is copied from here: an entry that was erased here stays so
+                self._take(self.target.store, Span(plan.like, 0, plan.start), name, {plan.like: name})
                 self.said.forks.append(
-                    f"session {node.session_id} in {self.target.store.url}: dialog {name} has what {root} says from entry {start} on elsewhere"
+                    f"session {node.session_id} in {self.target.store.url}: "
+                    f"dialog {name} is {plan.root} as it went on elsewhere from entry {plan.start} on"
                 )
-        self.written += self._take(
-            self.source.store, Span(node.dialog_id, start, length), name, {**names, node.dialog_id: name}
-        )
-        self._steps[node.dialog_id] = [*(step for step in steps if step[0] != name), (name, length)]
+        missing = Span(node.dialog_id, plan.start, plan.length)
+        self.written += self._take(self.source.store, missing, name, {**names, node.dialog_id: name})
 
-    def _create(self, node: Node, name: DialogId, root: DialogId, made: Node) -> None:
-        if name != node.dialog_id or name != root:
-            metadata = {**node.metadata, VERSION_OF: root}
-            made = replace(made, dialog_id=name, metadata=metadata)
-            if node.relation != "subagent":
+    def _create(self, made: Node, root: DialogId) -> None:
+        if made.dialog_id != root:
+            made = replace(made, metadata={**made.metadata, VERSION_OF: root})
+            if made.relation != "subagent":
                 made = replace(made, relation=REWRITE, parent_id=root if root in self.target.nodes else None)
-        try:
-            self.target.add(made)
-        except Erased:
-            self._refuse(node, f"it was erased in {self.target.store.url}")
-            raise
+        self.target.add(made)
 
-    def _common(self, node: Node, name: DialogId, length: int) -> int:
+    def _common(self, node: Node, there: tuple[_SessionAt, DialogId], length: int) -> int:
         """Return how many entries both dialogs have in common."""
-        source, target = self.source.store, self.target.store
+        source, target, name = self.source.store, there[0].store, there[1]
         stop = min(length, target.last(name).seq + 1)
         if not stop:
             return 0
         mine, theirs = source.header(node.dialog_id, stop - 1), target.header(name, stop - 1)
         alike = mine._replace(digest=b"") == theirs._replace(digest=b"")
-        if alike and self._equal(node, name, mine, theirs):
+        if alike and self._equal(node, there, mine, theirs):
             return stop
         pairs = zip(source.headers(node.dialog_id, 0, stop), target.headers(name, 0, stop), strict=True)
-        return next((mine.seq for mine, theirs in pairs if not self._equal(node, name, mine, theirs)), stop)
+        return next((mine.seq for mine, theirs in pairs if not self._equal(node, there, mine, theirs)), stop)
 
-    def _equal(self, node: Node, name: DialogId, mine: Header, theirs: Header) -> bool:
+    def _equal(self, node: Node, there: tuple[_SessionAt, DialogId], mine: Header, theirs: Header) -> bool:
         if mine.digest == theirs.digest:
             return True
-        sides = ((self.source, node.dialog_id), (self.target, name))
+        sides = ((self.source, node.dialog_id), there)
         ours, other = (side.plain(side.store.body(dialog, mine.seq)) for side, dialog in sides)
         if ours == other:
             return True
