@@ -52,12 +52,12 @@ def make_tables(url: str) -> None:
 class Yard:
     """A fleet, what its model and its tools do, and a look at its queue."""
 
-    def __init__(self, url: str, answer: Answer, *, store: str = "", **options: Any) -> None:  # noqa: ANN401 - those of a fleet
+    def __init__(self, url: str, answer: Answer, *, store: PostgresStore | None = None, **options: Any) -> None:  # noqa: ANN401 - those of a fleet
         self.url = url
         self.provider = ScriptedProvider(answer)
         self.tools: list[Any] = []
         self.options: dict[str, Any] = {}
-        self.store = PostgresStore(store or url)
+        self.store = store or PostgresStore(url)
         self.fleet = Fleet(queue_app(url), self.store, self.agent, schema=address(url).schema, **options)
 
     def agent(self, _name: str) -> Agent[Any]:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from palaver import MemoryStore, Session, erase, tool
 from palaver.agent import Decision
 from palaver.agent.telemetry import Telemetry
-from palaver.errors import InvalidInput, NotFound, ProviderError, StoreError
+from palaver.errors import InvalidInput, NotFound, ProviderError, StoreBusy, StoreError
 from palaver.ids import SessionId, now
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.opening import address
@@ -31,6 +32,7 @@ from palaver.wire import Request
 from tests import postgres
 from tests.journeys import counted
 from tests.postgres_wheel import wheel_server
+from tests.threads import WAIT
 
 procrastinate = pytest.importorskip("procrastinate", reason="procrastinate is not installed: ./run setup")
 
@@ -111,7 +113,7 @@ def test_turn_of_a_fleet_takes_few_journeys(postgres_server: postgres.Server) ->
     """Saying something takes 6 journeys and a commit; the worker's turn takes 8 and 3, as many as the agent that opens its session by itself."""
     url = postgres_server.url()
     with counted(postgres_server.folder) as (folder, traffic):
-        till = Yard(url, echo, store=url.replace(str(postgres_server.folder), str(folder)), stale=600)
+        till = Yard(url, echo, store=PostgresStore(url.replace(str(postgres_server.folder), str(folder))), stale=600)
         make_tables(url)
 
         def within(journeys: int, statements: int, commits: int) -> None:
@@ -322,7 +324,10 @@ def test_failure_that_may_pass_is_tried_again(yard: NewYard) -> None:
 
 
 def test_job_waits_for_its_database(caplog: pytest.LogCaptureFixture) -> None:
-    """A job whose database goes away in its turn does not end before its successor waits there: the message is answered when the database is back."""
+    """A job whose database goes away in its turn does not end before its successor waits there: the message is answered when the database is back.
+
+    Without the database nothing is said, and no worker begins.
+    """
     killed: list[Request] = []
     with wheel_server() as server:
         url = server.url()
@@ -333,7 +338,7 @@ def test_job_waits_for_its_database(caplog: pytest.LogCaptureFixture) -> None:
                 server.kill()
             return echo(request)
 
-        till = Yard(url, answer, stale=600)
+        till = Yard(url, answer, store=PostgresStore(url, wait=1), stale=600)
         make_tables(url)
 
         async def work() -> None:
@@ -346,6 +351,10 @@ def test_job_waits_for_its_database(caplog: pytest.LogCaptureFixture) -> None:
 
         asyncio.run(work())
         assert "failed" not in {status for _, status in till.jobs()}
+        server.kill()
+        for asked in (till.fleet.say("till 1", "two"), till.fleet.work()):
+            with pytest.raises(StoreError, match=r"does not answer.*(?i:try again when it is back)"):
+                asyncio.run(asked)
         till.store.close()
 
 
@@ -542,6 +551,63 @@ def test_queue_without_its_tables_is_refused(postgres_server: postgres.Server) -
     till.ask("ALTER FUNCTION procrastinate_fetch_job_v1 RENAME TO procrastinate_fetch_job_v2")
     assert Session.list(till.store) == ()
     asyncio.run(till.fleet.say("till 1", "one"))
+    till.store.close()
+
+
+def test_queue_that_changes_ends_its_workers(yard: NewYard) -> None:
+    """A worker whose tables are migrated away while it runs ends with what to do; what is said then is refused, and not written."""
+    till = yard(echo)
+
+    async def work() -> None:
+        await till.fleet.say("till 1", "one")
+        working = asyncio.create_task(till.fleet.work())
+        await till.settled()
+        till.ask("ALTER FUNCTION procrastinate_fetch_job_v2 RENAME TO procrastinate_fetch_job_v1")
+        with pytest.raises(StoreError, match=r"another version: .* needs procrastinate_fetch_job_v2\. Apply"):
+            await working
+        till.ask("DROP TABLE procrastinate_jobs CASCADE")
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"another version|refused .*procrastinate_jobs.*migrations"):
+                await till.fleet.say("till 1", "two")
+
+    asyncio.run(work())
+    assert till.texts("till 1") == ["one", "You said: one"]
+
+
+def test_empty_pool_is_waited_for(postgres_server: postgres.Server, caplog: pytest.LogCaptureFixture) -> None:
+    """While others use all connections of the store, saying something is refused with what to do, and a job waits; then it is answered."""
+    url = postgres_server.url()
+    till = Yard(url, echo, store=PostgresStore(url, connections=1, wait=0.1))
+    make_tables(url)
+    begun, over = threading.Event(), threading.Event()
+
+    def occupied() -> None:
+        with till.store.transaction():
+            begun.set()
+            over.wait(WAIT)
+
+    async def work() -> None:
+        session = await till.fleet.say("till 1", "one")
+        async with till.worker():
+            await till.settled()
+            other = asyncio.create_task(asyncio.to_thread(occupied))
+            await till.until(begun.is_set)
+            with pytest.raises(StoreBusy, match=r"all 1 connections are in use.*Try again"):
+                await till.fleet.say("till 1", "two")
+            till.ask(
+                "INSERT INTO procrastinate_jobs (queue_name, task_name, lock, args) "
+                "VALUES ('sessions', 'palaver.sessions', %s, jsonb_build_object('session', %s::text))",
+                session,
+                session,
+            )
+            await till.until(lambda: "The queue waits for its database" in caplog.text)
+            over.set()
+            await other
+            await till.fleet.say("till 1", "three")
+            await till.settled()
+
+    asyncio.run(work())
+    assert till.texts("till 1")[-2:] == ["three", "You said: three"]
     till.store.close()
 
 

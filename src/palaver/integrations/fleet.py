@@ -245,15 +245,16 @@ class Fleet:
 
         Raises:
             InvalidInput: The app's connector is not a `PsycopgConnector`, or it is one of another database than the store's.
-            StoreError: The tables of the queue are missing or of another version, or no server answers.
+            StoreError: The tables of the queue are missing or of another version, now or after a migration; or no server answers when it begins.
         """
-        await self._done(lambda: None)
+        await self._done(partial(self._jobs.require, anew=True))
         async with self._opened():
             tending = asyncio.create_task(self._tend())
             try:
                 while True:
                     await self._worked(concurrency, grace)
                     await asyncio.sleep(_AGAIN_SECONDS)
+                    await self._surely(partial(self._jobs.require, anew=True))
             finally:
                 tending.cancel()
                 await asyncio.gather(tending, return_exceptions=True)

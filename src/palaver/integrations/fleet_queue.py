@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import procrastinate
 from procrastinate.sql import queries
 
-from palaver.errors import StoreError
+from palaver.errors import MissingFile, PalaverError, StoreError
 from palaver.ids import SessionId
 from palaver.store.postgres import PostgresStore
 
@@ -92,6 +92,7 @@ SELECT name FROM unnest(%(names)s::text[]) AS name
 WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = to_regnamespace(%(path)s))
   AND NOT EXISTS (SELECT FROM pg_type WHERE typname = name AND typnamespace = to_regnamespace(%(path)s))"""
 
+_MIGRATE = "Apply its migrations (procrastinate.readthedocs.io, howto/production/migrations), or install the version of the tables."
 _NEEDED = sorted(set(re.findall(r"procrastinate_\w+_v\d+\b", "\n".join(queries.values()))))
 """The functions and types that the installed procrastinate calls."""
 
@@ -194,10 +195,24 @@ class SessionQueue:
 
     @contextmanager
     def _lent(self) -> Iterator[Any]:
-        """Lend the connection of the store's transaction, with the tables in its search path until the end of the transaction."""
-        with self._store.connection() as connection:
-            connection.execute("SELECT set_config('search_path', %s, true)", (self._path,))
-            yield connection
+        """Lend the connection of the store's transaction, with the tables in its search path until the end of the transaction.
+
+        Raises:
+            StoreError: The store failed, or the tables are not those that were seen before.
+        """
+        try:
+            with self._store.connection() as connection:
+                connection.execute("SELECT set_config('search_path', %s, true)", (self._path,))
+                yield connection
+        except Exception as error:
+            if isinstance(error, PalaverError) and not isinstance(error, MissingFile):
+                raise
+            why = " ".join(
+                str(error.__cause__ or error).split()
+            )  # the server's refusal: no table, no column, no function
+            raise StoreError(
+                f"The queue in {self._place} refused a statement: {why}.", reason="unsupported", hint=_MIGRATE
+            ) from error
 
     def _do(self, statement: str, **values: object) -> None:
         """Execute a statement whose rows say nothing: its journey is the transaction's."""
@@ -209,14 +224,18 @@ class SessionQueue:
             rows: list[tuple[Any, ...]] = connection.execute(statement, values).fetchall()
             return rows
 
-    def require(self) -> None:
+    def require(self, *, anew: bool = False) -> None:
         """Raise unless the tables are those of the installed procrastinate.
+
+        Args:
+            anew: Whether they are looked at again.
 
         Raises:
             StoreError: They are missing, or of another version.
         """
-        if self._checked:
+        if self._checked and not anew:
             return
+        self._checked = False
         lacking = [name for (name,) in self._ask(_LACKING, names=_NEEDED, path=self._path)]
         if len(lacking) == len(_NEEDED):
             hint = "Make them: `procrastinate --app=MODULE.app schema --apply`; or name the schema that has them."
@@ -226,6 +245,6 @@ class SessionQueue:
             raise StoreError(
                 f"The tables of the queue in {self._place} are of another version: {needs}.",
                 reason="unsupported",
-                hint="Apply its migrations (procrastinate.readthedocs.io, howto/production/migrations), or install the version of the tables.",
+                hint=_MIGRATE,
             )
         self._checked = True
