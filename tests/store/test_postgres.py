@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from socket import socketpair
 from threading import Event, Thread
-from typing import cast
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -425,6 +425,30 @@ def test_text_of_any_size_is_found(begun: Begun) -> None:
     begun.store.index(lambda _kind, body: body.decode())
     assert [hit.handle.seq for hit in begun.store.search("word149999x word0x")] == [0]
     assert [hit.handle.seq for hit in begun.store.search("word0x", session_id=begun.session)] == [1, 0]
+
+
+def test_search_chooses_texts_before_it_joins(begun: Begun) -> None:
+    """What is sorted are texts alone: the planner cannot know how many match, and joined first, it would read whole tables of entries."""
+    begun.say(b"a lamp")
+    begun.store.index(lambda _kind, body: body.decode())
+    database = cast("PostgresStore", begun.store)._db
+    with database.reading() as rows:
+        explained = rows.sql["hits"].replace("SELECT", "EXPLAIN (FORMAT JSON) SELECT", 1)
+        where, values = database.matching("lamp", None)
+        ((plans,),) = rows.ask(explained.replace("/*where*/", where), {**values, "before": 1 << 62, "rows": 64})
+
+    def under_sorts(plan: dict[str, Any], *, sorted_: bool) -> Iterator[str]:
+        below = sorted_ or plan["Node Type"] == "Sort"
+        for part in plan.get("Plans", ()):
+            yield from under_sorts(part, sorted_=below)
+        if sorted_:
+            yield plan["Node Type"]
+
+    assert not [
+        kind
+        for kind in under_sorts(plans[0]["Plan"], sorted_=False)
+        if kind in {"Nested Loop", "Hash Join", "Merge Join"}
+    ]
 
 
 def test_own_statements_belong_to_the_transaction(url: str) -> None:

@@ -40,7 +40,6 @@ _WORDS = {
     "headers": "entries",
     "body": "e.body",
     "by_kind": "",
-    "text_no": "x.text_no",
     "for_update": "FOR NO KEY UPDATE",
     "for_erasure": "FOR UPDATE",
     "for_index": "FOR KEY SHARE SKIP LOCKED",
@@ -53,7 +52,7 @@ _PART = "/*partition*/"
 
 @cache
 def _statements(schema: str) -> Mapping[str, str]:
-    words = {"s": f"{schema}.", "entries": f"{schema}.entries AS e", "matches": f"{schema}.texts AS x", **_WORDS}
+    words = {"s": f"{schema}.", "entries": f"{schema}.entries AS e", **_WORDS}
     parted = re.compile(rf"(?<!INTO )\b({schema}\.(?:{'|'.join(PARTED)}))\b")
     named = statements("palaver.store.postgres", words)
     return MappingProxyType({name: parted.sub(rf"\1{_PART}", one) for name, one in named.items()})

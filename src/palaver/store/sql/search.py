@@ -100,7 +100,7 @@ def search(
         )
     else:
         hits = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
-    for _number, dialog_id, seq, session, kind, role, deflated in islice(hits, limit):
+    for _number, dialog_id, seq, session, kind, role, _trashed, deflated in islice(hits, limit):
         yield Hit(
             handle=Handle(DialogId(dialog_id), seq),
             session_id=SessionId(session),
@@ -113,8 +113,6 @@ def search(
 def _candidates(db: Database, query: str, session: int | None, *, begun: bool = False) -> Iterator[Row]:
     """Return the indexed entries, newest first, a page at a time: most searches end within the first."""
     where, values = db.matching(query, session, begun=begun)
-    if session is None:
-        where += " AND s.trashed_at IS NULL"
 
     def page(before: int) -> list[Row]:
         with db.reading() as rows:
@@ -122,5 +120,5 @@ def _candidates(db: Database, query: str, session: int | None, *, begun: bool = 
 
     newest = page(_NEVER)
     while newest:
-        yield from newest
+        yield from (row for row in newest if session is not None or row[-2] is None)  # the trash is not searched
         newest = page(newest[-1][0]) if len(newest) == _PAGE else []

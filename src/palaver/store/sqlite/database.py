@@ -33,8 +33,6 @@ _WORDS = {
     "entries": "headers AS e LEFT JOIN bodies AS b USING (body_no)",
     "body": "b.body",
     "by_kind": " INDEXED BY headers_by_kind",
-    "matches": "tokens AS t JOIN texts AS x ON x.text_no = t.rowid",
-    "text_no": "t.rowid",
     "for_update": "",
     "for_erasure": "",
     "for_index": "",

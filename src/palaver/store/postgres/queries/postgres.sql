@@ -43,3 +43,19 @@ WHERE t.relnamespace = CAST(CAST(:schema AS text) AS regnamespace) AND t.relkind
 SELECT session_id FROM {s}sessions
 WHERE session_no >> CAST(:bits AS integer) <> CAST(CAST('x' || right(session_id, 4) AS bit(16)) AS integer) % CAST(:partitions AS integer)
 ORDER BY session_id LIMIT 1000;
+
+-- name: hits
+-- The newest texts are chosen before their entries are looked for: the planner knows nothing of how many match, and would read whole tables.
+SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, s.trashed_at, x.deflated
+FROM (
+  SELECT x.session_no, x.dialog_no, x.seq, x.text_no, x.deflated FROM {s}texts AS x
+  WHERE /*where*/ AND x.text_no < :before
+  ORDER BY x.text_no DESC LIMIT :rows
+) AS x
+  CROSS JOIN LATERAL (SELECT s.session_id, s.trashed_at FROM {s}sessions AS s WHERE s.session_no = x.session_no LIMIT 1) AS s
+  CROSS JOIN LATERAL (SELECT d.dialog_id FROM {s}dialogs AS d WHERE d.dialog_no = x.dialog_no LIMIT 1) AS d
+  CROSS JOIN LATERAL (
+    SELECT e.kind, e.role FROM {s}entries AS e
+    WHERE e.session_no = x.session_no AND e.dialog_no = x.dialog_no AND e.seq = x.seq LIMIT 1
+  ) AS e
+ORDER BY x.text_no DESC;

@@ -25,12 +25,3 @@ RETURNING upto;
 
 -- name: watermark_set
 UPDATE {s}indexed SET upto = :upto WHERE session_no = :session_no AND dialog_no = :dialog_no;
-
--- name: hits
-SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, x.deflated
-FROM {matches}
-  JOIN {s}sessions AS s ON s.session_no = x.session_no
-  JOIN {s}dialogs AS d ON d.dialog_no = x.dialog_no
-  JOIN {s}{headers} AS e ON e.session_no = x.session_no AND e.dialog_no = x.dialog_no AND e.seq = x.seq
-WHERE /*where*/ AND {text_no} < :before
-ORDER BY {text_no} DESC LIMIT :rows;
