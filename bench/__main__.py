@@ -1,8 +1,8 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick] [NAME...]
-    names: append, fork, open, take-up, rounds, loop, context, request, import, start, commands, long, explorer, postgres, servers, fleets, lab, map, presets, peers, six,
-           hazards
+    names: append, fork, open, take-up, rounds, loop, context, request, import, start, commands, long, explorer, postgres, partitions, servers, fleets, lab,
+           map, presets, peers, six, hazards
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -49,6 +49,7 @@ SUITES: Mapping[str, str] = {
     "long": "long_session:run",
     "explorer": "explorer:run",
     "postgres": "postgres:run",
+    "partitions": "partitions:run",
     "servers": "servers:run",
     "fleets": "fleets:run",
     "lab": "replays:run",
