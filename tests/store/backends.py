@@ -1,11 +1,14 @@
 """The stores as the laws want them: where they lie, and how to look behind their backs."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import apsw
 
 from palaver.ids import DialogId
 from palaver.store import Durability, MemoryStore, SqliteStore, Store
+from palaver.store.routed import PartStore, RoutedStore
 from palaver.testing.store_laws import Backend
 
 
@@ -84,3 +87,38 @@ class SqliteBackend(Backend):
     def age_payloads(self, seconds: float) -> None:
         """Turn their clocks back."""
         self.run("UPDATE blobs SET put_at = put_at - ?", seconds)
+
+
+class RoutedBackend(Backend):
+    """A store over several others; behind its back, each looks at its own."""
+
+    def __init__(self, parts: Sequence[Backend]) -> None:
+        self.parts = parts
+
+    def open(self) -> Store:
+        """Open all of them."""
+        return RoutedStore([cast("PartStore", part.open()) for part in self.parts])
+
+    def _at(self, dialog_id: DialogId) -> Backend:
+        return self.parts[int(dialog_id[-4:], 16) * len(self.parts) >> 16]
+
+    def stored(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Read a body as it lies there."""
+        return self._at(dialog_id).stored(dialog_id, seq)
+
+    def damage(self, dialog_id: DialogId, seq: int) -> None:
+        """Change its last byte."""
+        self._at(dialog_id).damage(dialog_id, seq)
+
+    def lose(self, dialog_id: DialogId, seq: int) -> None:
+        """Delete it."""
+        self._at(dialog_id).lose(dialog_id, seq)
+
+    def damage_header(self, dialog_id: DialogId, seq: int) -> None:
+        """Change the kind in a header."""
+        self._at(dialog_id).damage_header(dialog_id, seq)
+
+    def age_payloads(self, seconds: float) -> None:
+        """Turn all clocks back."""
+        for part in self.parts:
+            part.age_payloads(seconds)

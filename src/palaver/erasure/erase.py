@@ -104,16 +104,16 @@ def _finished(store: Erasing, files: Iterable[str | os.PathLike[str]], *, thorou
         return {}
     named = {os.path.realpath(path) for path in files}
     left = {kept.receipt_id: _undeleted(store, read_pending(kept)[0], named) for kept in waiting}
-    with store.erasing() as eraser:  # remove names of deleted files before the storage is scrubbed
-        for kept in waiting:
+    for kept in waiting:  # remove names of deleted files before the storage is scrubbed
+        with store.erasing() as eraser:
             eraser.keep_receipt(_waiting(kept, left[kept.receipt_id], [_TO_SCRUB]))
     work = list(store.scrub(thorough=thorough))
     receipts: dict[str, Receipt] = {}
-    with store.erasing() as eraser:
-        for kept in waiting:
-            done = _waiting(kept, left[kept.receipt_id], work)
+    for kept in waiting:
+        done = _waiting(kept, left[kept.receipt_id], work)
+        with store.erasing() as eraser:
             eraser.keep_receipt(done)
-            receipts[kept.receipt_id] = Receipt.from_json(kept.text).with_pending(pending_of(done))
+        receipts[kept.receipt_id] = Receipt.from_json(kept.text).with_pending(pending_of(done))
     return receipts
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,6 +36,7 @@ def open_store(
     Args:
         url: `memory:`, `sqlite:///absolute/path`, the path of a file, where `~` is the home folder, or
             `postgresql://user@host/database?schema=name`, which needs the extra `postgres`; `partitions=16` makes a new one in partitions.
+            Several addresses with blanks between them are one store over several databases (`palaver.store.routed`).
         create: False to raise when nothing is there.
         read_only: True to refuse every write.
         durability: What an acknowledged write survives; a store in memory has its own.
@@ -48,6 +51,8 @@ def open_store(
         if not create:
             raise MissingFile(url, what="store", hint="A store in memory is always a new one.")
         return MemoryStore()
+    if len(urls := url.split()) > 1 and all("://" in part for part in urls):
+        return _routed(urls, durability, read_only=read_only, create=create)
     if url.partition(":")[0] in _POSTGRES:
         return _postgres(url, durability, read_only=read_only, create=create)
     return SqliteStore(_file(url), durability, read_only=read_only, create=create)
@@ -76,6 +81,19 @@ def _postgres(url: str, durability: Durability, *, read_only: bool, create: bool
         url, durability, read_only=read_only, create=create
     )
     return store
+
+
+def _routed(urls: Sequence[str], durability: Durability, *, read_only: bool, create: bool) -> Store:
+    """Open several databases as one store; few need it, so it is imported here."""
+    routed = import_module("palaver.store.routed")
+    with ExitStack() as opened:
+        stores = [
+            opened.enter_context(closing(open_store(url, create=create, read_only=read_only, durability=durability)))
+            for url in urls
+        ]
+        store: Store = routed.RoutedStore(stores)
+        opened.pop_all()
+        return store
 
 
 def _file(url: str) -> Path:

@@ -46,6 +46,10 @@ Change: TypeAlias = Callable[[Lease, float], Lease]
 class Leasing(Protocol):
     """A store that keeps leases: all of palaver's do."""
 
+    def lease(self, name: str) -> Lease:
+        """Return a lease as it was written last; one that nobody ever had has no holder."""
+        ...
+
     def change_lease(self, name: str, change: Change) -> Lease:
         """Read a lease, change it, write it and return it, in one step. Inside a transaction nobody else changes it before the end."""
         ...

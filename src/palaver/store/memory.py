@@ -49,7 +49,7 @@ class MemoryStore:
     """
 
     durability = Durability.MEMORY
-    capabilities = frozenset({Capability.SEARCH})
+    capabilities = frozenset({Capability.SEARCH, Capability.SPANNING})
     url = "memory:"
     remote = False
 
@@ -355,6 +355,11 @@ class MemoryStore:
             pairs = zip(log.headers, log.bodies, strict=True)
             damaged = (header.seq for header, body in pairs if body_digest(body) != header.digest)
             return tuple(Span(dialog_id, seq, seq + 1) for seq in damaged)
+
+    def lease(self, name: str) -> Lease:
+        """Return a lease as it was written last."""
+        with self.contents.using():
+            return self.contents.leases.get(name, Lease(name))
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`)."""

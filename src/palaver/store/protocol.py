@@ -28,11 +28,19 @@ class Durability(StrEnum):
 
 
 class Capability(StrEnum):
-    """What a store may lack. The conformance suite skips the laws of a missing capability by name."""
+    """What a store may lack. The conformance suite skips the laws of a missing capability by name.
+
+    Attributes:
+        DURABLE: What was written is there when it is opened again.
+        SHARED: Several handles and processes may use it at once.
+        SEARCH: It has a full-text index.
+        SPANNING: A transaction may write to any sessions; without it, to sessions whose ids end in the same four digits.
+    """
 
     DURABLE = "durable"
     SHARED = "shared"
     SEARCH = "search"
+    SPANNING = "spanning"
 
 
 TAIL_ENTRIES = 256

@@ -185,7 +185,7 @@ def _continued(place: str, faults: Iterator[Fault]) -> Iterator[Fault]:
     """Return the faults, and one more when the store cannot be read further there; the rest is read all the same."""
     try:
         yield from faults
-    except StoreDamaged as error:
+    except (StoreDamaged, NotFound) as error:
         yield Fault(place, "unreadable", str(error))
 
 

@@ -1,7 +1,7 @@
 """Copies: everything of one store into another, of whatever kind, with a comparison; and a session a second time in its own store.
 
 A copy of a store writes what is missing and never changes or deletes an entry. It is one transaction of the target: a copy that is cut off leaves the target
-as it was, and its writers wait until the end. Entries are written as they are, with their headers: also tombstones, and kinds of a later palaver. The
+as it was, and its writers wait until the end. A target over several databases gets a transaction for each session instead; repeat a copy that is cut off. Entries are written as they are, with their headers: also tombstones, and kinds of a later palaver. The
 full-text index is derived and not copied. Afterwards both stores are read again side by side, and every part of every session, and every payload, is compared.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain, zip_longest
@@ -20,7 +20,7 @@ from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id, now
 from palaver.log import Handle, Invocation, Node, Span, decode_entry, path_to, renamed
 from palaver.messages import canonical_json
 from palaver.store.erasing import Erasing, Gone, Thing
-from palaver.store.protocol import Copyable, SessionRecord, Store
+from palaver.store.protocol import Capability, Copyable, SessionRecord, Store
 from palaver.store.records import SHORT_DIGITS
 from palaver.transfer.landing import land
 from palaver.transfer.records import EntryRecord, Payload, Record
@@ -76,7 +76,7 @@ def copy_store(source: Store, target: Store) -> Copied:
     if source is target or (source.url == target.url and source.url != "memory:"):
         raise InvalidInput("A store cannot be copied into itself.", hint="Name two stores.")
     ids = _session_ids(source)
-    with target.transaction():
+    with target.transaction() if Capability.SPANNING in target.capabilities else nullcontext():
         refused = [
             f"{thing} {name}: it was erased in the source and is still in the target (receipt {gone.receipt})"
             for thing, name, gone in copy_erasures(source, target)

@@ -329,6 +329,10 @@ class SqlStore:
         """Find what is wrong with the rows and the index (`palaver.store.verify`)."""
         return verify.faults(self._db, self._migrations, extract)
 
+    def lease(self, name: str) -> Lease:
+        """Return a lease as it was written last."""
+        return Lease(name, *(self._db.one("lease_read", name=name) or ()))
+
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`); the clock is the database's."""
         with self._db.writing() as db:

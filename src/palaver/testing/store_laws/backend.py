@@ -133,9 +133,9 @@ class LawGroup:
         return begin(store)
 
 
-def begin(store: Store) -> Begun:
-    """Create a session and its first dialog."""
-    session = new_session_id()
+def begin(store: Store, like: str = "") -> Begun:
+    """Create a session and its first dialog; with `like`, one that a transaction may write to together with the session of this id."""
+    session = new_session_id(like)
     dialog = new_dialog_id(session)
     root = Node(dialog_id=dialog, session_id=session, created_at=1.0)
     store.create_session(SessionRecord(session_id=session, created_at=1.0), root)

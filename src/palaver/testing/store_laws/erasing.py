@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from palaver.errors import Erased, InvalidInput, NotFound
-from palaver.ids import BlobId, SessionId, new_dialog_id
+from palaver.ids import BlobId, new_dialog_id, new_session_id
 from palaver.log import Handle, Node, Span, body_digest
 from palaver.store.erasing import (
     DAY,
@@ -79,7 +79,7 @@ class ErasingLaws(LawGroup):
         blob = store.put_blob(begun.session, b"bytes")
         store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f"))
         store.note_file(begun.session, _FILE)
-        other = begin(store)
+        other = begin(store, begun.session)
         other.say(b"there")
         store.index(_text)
         before = (begun.everything(), other.everything())
@@ -115,7 +115,7 @@ class ErasingLaws(LawGroup):
     def test_index_forgets_what_is_erased(self, begun: Begun) -> None:
         """Search finds neither an erased entry nor its tombstone, but still finds the others."""
         needs(begun.store, Capability.SEARCH)
-        store, other = erases(begun.store), begin(begun.store)
+        store, other = erases(begun.store), begin(begun.store, begun.session)
         begun.say(b"alpha secret", b"alpha kept")
         other.say(b"alpha elsewhere")
         store.index(_text)
@@ -179,11 +179,11 @@ class ErasingLaws(LawGroup):
 
     def test_nothing_brings_back_what_was_erased(self, begun: Begun) -> None:
         """A session or dialog under the id of an erased one is refused."""
-        store, dialog = erases(begun.store), new_dialog_id(begun.session)
+        store, dialog, session = erases(begun.store), new_dialog_id(begun.session), new_session_id(begun.session)
         with store.erasing() as eraser:
-            eraser.remember([("session", "e" * 32), ("dialog", dialog)], _GONE)
+            eraser.remember([("session", session), ("dialog", dialog)], _GONE)
         with pytest.raises(Erased):
-            store.create_session(SessionRecord(session_id=SessionId("e" * 32)))
+            store.create_session(SessionRecord(session_id=session))
         with pytest.raises(Erased):
             store.create_dialog(Node(dialog_id=dialog, session_id=begun.session))
 
@@ -229,7 +229,7 @@ class ErasingLaws(LawGroup):
 
     def test_payload_of_another_session_stays(self, begun: Begun) -> None:
         """A payload that two sessions put and name stays for the second when the first is erased; a copied entry names it, too."""
-        store, other = erases(begun.store), begin(begun.store)
+        store, other = erases(begun.store), begin(begun.store, begun.session)
         blob, _same = (store.put_blob(session, b"both") for session in (begun.session, other.session))
         begun.say(_naming(blob))
         taken: Any = store

@@ -199,7 +199,7 @@ class LifeLaws(LawGroup):
                 begun.say(b"b")
                 blobs.append(begun.store.put_blob(begun.session, b"payload"))
                 begun.fork()
-                begun.store.create_session(SessionRecord(session_id=new_session_id()))
+                begun.store.create_session(SessionRecord(session_id=new_session_id(begun.session)))
                 begun.store.update_session(begun.session, name="changed")
                 raise ZeroDivisionError
 
@@ -208,6 +208,24 @@ class LifeLaws(LawGroup):
         assert begun.everything() == before
         assert not begun.store.has_blob(begun.session, blobs[0])
         assert begun.say(b"next")[0].seq == 1
+
+    def test_transaction_spans_sessions(self, begun: Begun) -> None:
+        """Writes to several sessions are one step, whatever their ids."""
+        needs(begun.store, Capability.SPANNING)
+        others = [begin(begun.store, f"{number:04x}") for number in range(0, 1 << 16, 1 << 13)]
+
+        def write(*, fails: bool) -> None:
+            with begun.store.transaction():
+                for other in (begun, *others):
+                    other.say(b"a")
+                if fails:
+                    raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            write(fails=True)
+        assert not any(other.said() for other in (begun, *others))
+        write(fails=False)
+        assert all(other.said() == [b"a"] for other in (begun, *others))
 
     def test_failed_write_inside_is_undone_alone(self, begun: Begun) -> None:
         """Writes before and after a refused write are stored; the same applies to an inner block."""
@@ -268,6 +286,24 @@ class LifeLaws(LawGroup):
         for thread in threads:
             thread.join()
         assert made == ["here"]
+
+    def test_lock_lasts_until_all_is_written(self, store: Store) -> None:
+        """A lock of an inner block ends with the outer one: whoever waits for it sees what was written."""
+        waited = Event()
+
+        def open_or_create() -> None:
+            with store.transaction():
+                with store.transaction(lock="session:n"):
+                    if not any(store.sessions(name="n")):
+                        store.create_session(SessionRecord(session_id=new_session_id(), name="n"))
+                waited.wait(0.05)
+
+        threads = [Thread(target=open_or_create) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(list(store.sessions(name="n"))) == 1
 
     def test_other_threads_write_afterwards(self, begun: Begun) -> None:
         """A writer of another thread waits for the end of the block if necessary, and then writes."""

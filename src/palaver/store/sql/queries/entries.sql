@@ -97,6 +97,9 @@ SELECT 1 FROM {s}blob_bytes WHERE digest = :digest;
 SELECT DISTINCT r.digest FROM {s}payload_refs AS r JOIN {s}blob_bytes AS b ON b.digest = r.digest WHERE r.session_no = :session_no
 ORDER BY r.digest;
 
+-- name: lease_read
+SELECT holder, token, until FROM {s}leases WHERE name = :name;
+
 -- name: lease_get
 -- A lease, which nobody else changes until the end of the transaction.
 INSERT INTO {s}leases VALUES (:name, '', 0, 0) ON CONFLICT (name) DO UPDATE SET token = leases.token

@@ -1,0 +1,496 @@
+"""Several databases as one store: a session, with all that belongs to it, lies in the one that the last four digits of its id say.
+
+A dialog's id ends in the same digits, so no look-up is needed. What concerns all sessions asks every database. A transaction lies in one: the
+first session that it writes to chooses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from functools import partial, update_wrapper
+from heapq import merge
+from inspect import signature
+from itertools import chain, islice, zip_longest
+from threading import local
+from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
+
+from palaver.errors import Ambiguous, Erased, InvalidInput, NotFound, PalaverError, StoreError
+from palaver.ids import BlobId, DialogId, SessionId, new_session_id
+from palaver.log import Node
+from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, Placed, Stray, Thing
+from palaver.store.lease import Lease, Leasing
+from palaver.store.protocol import Capability, Copyable, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.records import closed
+
+PART = "palaver part"
+"""The name of the lease by which a database remembers which one it is, and of how many."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_DURABILITY = (Durability.MEMORY, Durability.NORMAL, Durability.FULL)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PartStore(Erasing, Copyable, Leasing, Protocol):
+    """One database of a routed store: all of palaver's stores can be one."""
+
+    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
+        """Find what is wrong with the rows and the index (`palaver.store.verify`)."""
+        ...
+
+
+class _Transaction(local):
+    """The blocks that a thread is inside of, each with what it began, the locks around them all, and the database that they write to."""
+
+    def __init__(self) -> None:
+        self.blocks: list[ExitStack] = []
+        self.locks = ExitStack()
+        self.part: int | None = None
+
+
+class _Route:
+    """Which database has what, and the transactions of each thread.
+
+    Attributes:
+        stores: The databases.
+    """
+
+    def __init__(self, stores: Sequence[PartStore]) -> None:
+        self.stores = tuple(stores)
+        self._own = _Transaction()
+
+    def at(self, name: str) -> PartStore:
+        return self.stores[self.number(name)]
+
+    def number(self, name: str) -> int:
+        """Return which database has a session or dialog: the high bits, for partitions in a database use the low ones."""
+        return int(name[-4:], 16) * len(self.stores) >> 16 if _is_id(name[-32:]) else 0
+
+    def to(self, name: str) -> PartStore:
+        """Return the database of a session or dialog for a write, in the transaction of this thread."""
+        return self.writing(self.number(name))
+
+    def writing(self, part: int) -> PartStore:
+        own, store = self._own, self.stores[part]
+        if own.blocks and own.part is None:
+            for block in own.blocks:
+                block.enter_context(store.transaction())
+            own.part = part
+        if own.blocks and own.part != part:
+            raise StoreError(
+                "A transaction of a store over several databases writes to one of them, and this session is in another.",
+                reason="unsupported",
+                hint="Write to each session in a transaction of its own, or make them with new_session_id(like=…).",
+            )
+        return store
+
+    def answers(self, ask: Callable[[PartStore], T]) -> list[T]:
+        """Return the answers of the databases that have one; where none has, raise what they say, first of all that it was erased."""
+        answers: list[T] = []
+        errors: list[PalaverError] = []
+        for store in self.stores:
+            try:
+                answers.append(ask(store))
+            except (NotFound, Erased) as error:
+                errors.append(error)
+        if not answers:
+            raise min(errors, key=lambda error: not isinstance(error, Erased))
+        return answers
+
+    @contextmanager
+    def transaction(self, lock: str = "") -> Iterator[None]:
+        """Make one step of the writes of this thread inside the block, all to one database."""
+        own = self._own
+        with ExitStack() as outside, ExitStack() as block:
+            if not own.blocks:
+                own.locks = outside
+            if own.part is not None:
+                block.enter_context(self.stores[own.part].transaction())
+            if lock:  # it lasts until all is written
+                (block if own.part == 0 else own.locks).enter_context(self.stores[0].transaction(lock))
+            own.blocks.append(block)
+            try:
+                yield
+            finally:
+                own.blocks.pop()
+                if not own.blocks:
+                    own.part = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside a transaction."""
+        return bool(self._own.blocks)
+
+    @property
+    def current(self) -> int:
+        """The database of this thread's transaction; the first where it has none yet."""
+        return self._own.part or 0
+
+
+def _read(method: Callable[Concatenate[PartStore, P], T]) -> Callable[Concatenate[RoutedStore, P], T]:
+    """Return a method that reads, of the database that has the session or dialog of the first argument."""
+    return _routed(method, _Route.at)
+
+
+def _written(method: Callable[Concatenate[PartStore, P], T]) -> Callable[Concatenate[RoutedStore, P], T]:
+    """Return a method that writes, of the database that has the session or dialog of the first argument."""
+    return _routed(method, _Route.to)
+
+
+def _routed(
+    method: Callable[Concatenate[PartStore, P], T], place: Callable[[_Route, str], PartStore]
+) -> Callable[Concatenate[RoutedStore, P], T]:
+    _self, key, *_more = signature(method).parameters
+
+    def routed(self: RoutedStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        store = place(self.route, str(args[0] if args else kwargs[key]))
+        made: T = getattr(store, method.__name__)(*args, **kwargs)
+        return made
+
+    update_wrapper(routed, method)
+    return routed
+
+
+class RoutedStore:
+    """A store over several databases.
+
+    - The databases, their number and their order are chosen once, while they are empty; each remembers its place. To have more of them, copy or
+      synchronise the store into a new one.
+    - A transaction, and an erasure, writes to one database; a write to another raises `StoreError` (reason `unsupported`). Sessions with equal last
+      digits are in one database.
+    - The lock of a transaction lies in the first database. So does a lease, unless its name ends in the id of a session or dialog.
+    - A receipt lies with what was erased; that of nothing in the first database.
+    - A search asks every database for the newest. Their hits are merged by the times of the entries; ranked, by their rank.
+
+    Attributes:
+        stores: The databases.
+        route: Which of them has what.
+    """
+
+    def __init__(self, stores: Sequence[PartStore]) -> None:
+        """Make one store of several, which it closes.
+
+        Args:
+            stores: The databases in their order; new ones must be empty.
+
+        Raises:
+            InvalidInput: A database is another one of its store, or of another store; or a new one has sessions.
+            StoreError: A new one is read-only.
+        """
+        self.stores = tuple(stores)
+        self.durability = min((store.durability for store in stores), key=_DURABILITY.index)
+        shared = frozenset.intersection(*(store.capabilities for store in stores))
+        self.capabilities = shared - {Capability.SPANNING}
+        self.url = " ".join(store.url for store in stores)
+        self.remote = any(store.remote for store in stores)
+        self.route = _Route(self.stores)
+        self._open = True
+        _numbered(self.stores)
+
+    def __enter__(self) -> Self:
+        """Return the store."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all databases."""
+        self._open = False
+        with ExitStack() as stack:
+            for store in self.stores:
+                stack.enter_context(closing(store))
+
+    def transaction(self, lock: str = "") -> AbstractContextManager[None]:
+        """Make one step of the writes of this thread inside the block, all to one database."""
+        if not self._open:
+            raise closed(f"over {len(self.stores)} databases")
+        return self.route.transaction(lock)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread is inside a transaction."""
+        return self.route.in_transaction
+
+    # --- what is about one session or dialog: its first argument -----------------------------------------------------------------
+
+    session = _read(PartStore.session)
+    root = _read(PartStore.root)
+    nodes = _read(PartStore.nodes)
+    node = _read(PartStore.node)
+    last = _read(PartStore.last)
+    header = _read(PartStore.header)
+    headers = _read(PartStore.headers)
+    tail = _read(PartStore.tail)
+    latest_of_kind = _read(PartStore.latest_of_kind)
+    bodies = _read(PartStore.bodies)
+    body = _read(PartStore.body)
+    blob = _read(PartStore.blob)
+    has_blob = _read(PartStore.has_blob)
+    blob_ids = _read(PartStore.blob_ids)
+    sources = _read(PartStore.sources)
+    files = _read(PartStore.files)
+    verify = _read(PartStore.verify)
+    lease = _read(PartStore.lease)
+    append = _written(PartStore.append)
+    annotate = _written(PartStore.annotate)
+    take_entries = _written(PartStore.take_entries)
+    put_blob = _written(PartStore.put_blob)
+    change_lease = _written(PartStore.change_lease)
+    note_file = _written(PartStore.note_file)
+    forget_file = _written(PartStore.forget_file)
+
+    # --- sessions -------------------------------------------------------------------------------------------------------------
+
+    def create_session(self, record: SessionRecord, root: Node | None = None) -> None:
+        """Write a new session, and its first dialog."""
+        self.route.to(record.session_id).create_session(record, root)
+
+    def sessions(
+        self,
+        *,
+        tenant: str | None = None,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+        after: SessionRecord | None = None,
+    ) -> Iterator[SessionRecord]:
+        """Return sessions, newest activity first."""
+        pages = [
+            store.sessions(tenant=tenant, name=name, subject=subject, trashed=trashed, limit=limit, after=after)
+            for store in self.stores
+        ]
+        newest = merge(*pages, key=lambda record: (record.updated_at, record.session_id), reverse=True)
+        return newest if limit is None else iter([record for record, _ in zip(newest, range(limit), strict=False)])
+
+    def update_session(self, session_id: SessionId, **changes: object) -> SessionRecord:
+        """Change what may change of a session."""
+        return self.route.to(session_id).update_session(session_id, **changes)
+
+    def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
+        """Return ids of sessions that begin with a prefix."""
+        return tuple(sorted(chain(*(store.sessions_beginning(prefix, limit) for store in self.stores)))[:limit])
+
+    # --- the tree ---------------------------------------------------------------------------------------------------------------
+
+    def create_dialog(self, node: Node) -> Node:
+        """Write a dialog's node and return it with `order` set."""
+        return self.route.to(node.session_id).create_dialog(node)
+
+    def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
+        """Return the one dialog whose id begins with `prefix`."""
+        if session_id is not None or _is_id(prefix):
+            return self.route.at(session_id or prefix).resolve(prefix, session_id)
+
+        def named(store: PartStore) -> tuple[str, ...]:
+            try:
+                return (store.resolve(prefix),)
+            except Ambiguous as error:
+                return error.candidates
+
+        candidates = sorted(chain(*self.route.answers(named)))
+        if len(candidates) > 1:
+            raise Ambiguous(prefix, candidates)
+        return DialogId(candidates[0])
+
+    # --- payloads and sources -----------------------------------------------------------------------------------------------------
+
+    def put_source(self, record: SourceRecord) -> None:
+        """Write, or replace, the record of a foreign conversation; it moves to no session of another database."""
+        known = self.source(record.identity)
+        if known is not None and self.route.number(known.session_id) != self.route.number(record.session_id):
+            raise StoreError(
+                f"The source {record.identity} became session {known.session_id}, which is in another database.",
+                reason="unsupported",
+                hint="Erase that session first.",
+            )
+        self.route.to(record.session_id).put_source(record)
+
+    def source(self, identity: str) -> SourceRecord | None:
+        """Return the record of a foreign conversation, or None."""
+        records = (store.source(identity) for store in self.stores)
+        return next((record for record in records if record is not None), None)
+
+    # --- search -----------------------------------------------------------------------------------------------------------------
+
+    def index(
+        self,
+        extract: Callable[[str, bytes], str],
+        limit: int | None = None,
+        *,
+        session_id: SessionId | None = None,
+    ) -> int:
+        """Add the entries written since the last call to the full-text index, and return how many."""
+        if session_id is not None:
+            return self.route.to(session_id).index(extract, limit, session_id=session_id)
+        done = 0
+        for part in range(len(self.stores)):
+            done += self.route.writing(part).index(extract, None if limit is None else limit - done)
+        return done
+
+    def index_lag(self) -> int:
+        """Return how many entries are not yet in the full-text index."""
+        return sum(store.index_lag() for store in self.stores)
+
+    def search(
+        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+    ) -> tuple[Hit, ...]:
+        """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first."""
+        if session_id is not None:
+            return self.route.at(session_id).search(query, session_id=session_id, limit=limit, ranked=ranked)
+        hits = [store.search(query, limit=limit, ranked=ranked) for store in self.stores]
+        if ranked:
+            merged = (hit for level in zip_longest(*hits) for hit in level if hit is not None)
+        else:
+            merged = merge(*hits, key=self._said, reverse=True)
+        return tuple(islice(merged, max(0, limit)))
+
+    def _said(self, hit: Hit) -> float:
+        with suppress(NotFound, Erased):
+            return self.header(hit.handle.dialog, hit.handle.seq).at
+        return 0.0
+
+    # --- health --------------------------------------------------------------------------------------------------------
+
+    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
+        """Find what is wrong in each database, and sessions that are in another one than their ids say."""
+        for number, store in enumerate(self.stores):
+            yield from store.faults(extract)
+            for record in _records(store):
+                if (right := self.route.number(record.session_id)) != number:
+                    what = f"The session is in database {number + 1}; its id says {right + 1}, so nobody finds it."
+                    yield record.session_id, "wrong_schema", what
+
+    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def erasing(self) -> Iterator[Eraser]:
+        """Begin an erasure: one transaction."""
+        with self.transaction():
+            yield _RoutedEraser(self.route)
+
+    def gone(self, thing: Thing, name: str) -> Gone | None:
+        """Return when something was erased; a dialog may be named by the first digits of its id."""
+        return next((gone for store in self.stores if (gone := store.gone(thing, name)) is not None), None)
+
+    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
+        """Return all that is remembered to be erased."""
+        return merge(*(store.all_gone() for store in self.stores), key=lambda gone: gone[:2])
+
+    def receipts(self) -> tuple[KeptReceipt, ...]:
+        """Return all receipts, those of each database the oldest first."""
+        return tuple(chain(*(store.receipts() for store in self.stores)))
+
+    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+        """Remove what was deleted from the storage, and return what is still pending."""
+        return tuple(dict.fromkeys(chain(*(store.scrub(thorough=thorough) for store in self.stores))))
+
+    def strays(self) -> Iterator[Stray]:
+        """Return the payloads that nothing names in their database."""
+        return merge(*(store.strays() for store in self.stores))
+
+
+class _RoutedEraser:
+    """What may be done inside an erasure, each step in the database that it is about."""
+
+    def __init__(self, route: _Route) -> None:
+        self._route = route
+
+    def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
+        """Overwrite own entries."""
+        with self._route.to(dialog_id).erasing() as eraser:
+            eraser.put_in_place(dialog_id, placed)
+
+    def clear_dialog(self, dialog_id: DialogId) -> None:
+        """Empty the metadata of a dialog's node."""
+        with self._route.to(dialog_id).erasing() as eraser:
+            eraser.clear_dialog(dialog_id)
+
+    def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
+        """Delete dialogs."""
+        for dialog_id in dialog_ids:
+            with self._route.to(dialog_id).erasing() as eraser:
+                eraser.remove_dialogs([dialog_id])
+
+    def remove_session(self, session_id: SessionId) -> None:
+        """Delete a session."""
+        with self._route.to(session_id).erasing() as eraser:
+            eraser.remove_session(session_id)
+
+    def unnamed(self, session_id: SessionId | None, blob_ids: Collection[BlobId], /) -> frozenset[BlobId]:
+        """Return those payloads of a session that nothing names; without one, of any database."""
+        unnamed = frozenset[BlobId]()
+        for store in self._with(session_id):
+            with store.erasing() as eraser:
+                unnamed |= eraser.unnamed(session_id, blob_ids)
+        return unnamed
+
+    def remove_blobs(self, session_id: SessionId | None, blob_ids: Collection[BlobId], /) -> None:
+        """Delete payloads of a session; without one, in each database those that nothing names there, in a step of its own."""
+        for store in self._with(session_id):
+            with store.erasing() as eraser:
+                eraser.remove_blobs(session_id, blob_ids if session_id else eraser.unnamed(None, blob_ids))
+
+    def _with(self, session_id: SessionId | None) -> Sequence[PartStore]:
+        return self._route.stores if session_id is None else (self._route.to(session_id),)
+
+    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
+        """Remember what was erased; a source, whose name says no session, where the rest of the erasure is."""
+        for thing, name in things:
+            store = self._route.writing(self._route.current) if thing == "source" else self._route.to(name)
+            with store.erasing() as eraser:
+                eraser.remember([(thing, name)], gone)
+
+    def keep_receipt(self, receipt: KeptReceipt) -> None:
+        """Write a receipt where the erasure is, or what is pending of one that is there."""
+        known = (
+            part
+            for part, store in enumerate(self._route.stores)
+            if receipt.receipt_id in {kept.receipt_id for kept in store.receipts()}
+        )
+        with self._route.writing(next(known, self._route.current)).erasing() as eraser:
+            eraser.keep_receipt(receipt)
+
+
+def _is_id(name: str) -> bool:
+    return _ID.fullmatch(name) is not None
+
+
+def _records(store: PartStore) -> Iterator[SessionRecord]:
+    return chain(store.sessions(), store.sessions(trashed=True))
+
+
+def _numbered(stores: Sequence[PartStore]) -> None:
+    """Let each database remember which one it is.
+
+    Raises:
+        InvalidInput: One is not what it should be.
+    """
+    marks = [store.lease(PART).holder for store in stores]
+    name = next((mark.rpartition(" ")[2] for mark in marks if mark), new_session_id())
+    for number, (store, mark) in enumerate(zip(stores, marks, strict=True), 1):
+        if mark and mark != f"{number} of {len(stores)} of store {name}":
+            raise InvalidInput(
+                f"Database {number} of these {len(stores)} is {mark}.",
+                hint=f"Name all databases of a store, each once, in the order in which they were made{'' if name in mark else f', and none but those of {name}'}.",
+            )
+        if not mark and (next(store.sessions(limit=1), None) or next(store.sessions(trashed=True, limit=1), None)):
+            raise InvalidInput(
+                f"Database {number} of these {len(stores)} has sessions already, and is no part of a store.",
+                hint="Make the store of empty databases, and copy into it: palaver store copy.",
+            )
+    for number, store in enumerate(stores, 1):
+        if not marks[number - 1]:
+            mine = f"{number} of {len(stores)} of store {name}"
+            made = store.change_lease(PART, partial(_marked, mine))
+            name = made.holder.rpartition(" ")[2]  # another process may have been faster
+
+
+def _marked(mine: str, lease: Lease, _now: float) -> Lease:
+    return lease if lease.holder else replace(lease, holder=mine)
