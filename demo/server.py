@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from palaver import Agent, open_store
-from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError, ProviderError, StoreError
+from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError, StoreError
 from palaver.providers import TextDelta
 from palaver.store import Store
 
@@ -89,7 +89,7 @@ _STATUS = (
     (DecisionNeeded, 202),
     (NotFound, 404),
     (InvalidInput, 400),
-    (ProviderError, 502),
+    (AgentFailure, 502),
     (StoreError, 503),
 )
 _AGAIN = {409, 503}

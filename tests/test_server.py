@@ -52,7 +52,7 @@ async def served(address: str, clerks: Clerks) -> AsyncIterator[httpx.AsyncClien
     """Serve the application on a port of this machine, and return a client, which can leave."""
     server = uvicorn.Server(uvicorn.Config(make_app(address, clerks), port=0, log_config=None))
     running = asyncio.ensure_future(server.serve())
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(0)
     port = server.servers[0].sockets[0].getsockname()[1]
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as made:
@@ -174,7 +174,7 @@ def test_a_client_that_leaves_loses_nothing(address: str) -> None:
 
 
 def test_what_cannot_be_answered_has_a_status(address: str) -> None:
-    """A wrong request is the client's fault, and one that the provider fails is neither's."""
+    """A wrong request is the client's fault, and one that the provider fails is nobody's."""
 
     async def work() -> None:
         async with client(address, Clerks(ProviderError("No credit.", kind="auth"), "One.")) as http:
