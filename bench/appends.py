@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from bench.measure import Row, compared, in_turn, numbers, raw, text
 from palaver import Dialog, Session, UserMessage
 from palaver.log import MessageEntry, draft
-from palaver.store import SqliteStore
+from palaver.store import KeyFolder, SqliteStore
 
 SIZE = 2_000
 ROUNDS = 600
@@ -31,7 +32,25 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
         if quick and depth > 10_000:
             continue
         rows.extend(_at(folder, depth, ROUNDS // 10 if quick else ROUNDS))
+    rows.append(_encrypted(folder, ROUNDS // 10 if quick else ROUNDS))
     return rows
+
+
+def _encrypted(folder: Path, rounds: int) -> Row:
+    """Time the appends of an encrypted store against those of a plain one."""
+    keys = KeyFolder(folder / "keys", passphrase="bench")  # noqa: S106 - of keys that are thrown away
+    with (
+        closing(SqliteStore(folder / "encrypted.db", keys=keys)) as sealed,
+        closing(SqliteStore(folder / "plain.db")) as plain,
+    ):
+        dialogs = [grown(store, "log", 0) for store in (sealed, plain)]
+        texts = [text(SIZE, seed) for seed in range(32)]
+        ours, limit = in_turn(partial(_put, dialogs[0], texts), partial(_put, dialogs[1], texts), rounds)
+    return compared("put_text of 2 KB, encrypted, against a plain store", ours, limit, "≤ 1.3")
+
+
+def _put(dialog: Dialog, texts: list[str], number: int) -> None:
+    dialog.put_text(texts[number % 32])
 
 
 def _at(folder: Path, depth: int, rounds: int) -> list[Row]:

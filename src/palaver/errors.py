@@ -278,7 +278,7 @@ class StoreError(PalaverError):
     """The store could not perform an operation. Everything acknowledged before is safe.
 
     Attributes:
-        reason: `too_new`, `read_only`, `full`, `closed`, `moved`, `unavailable` or `unsupported`; empty for anything else.
+        reason: `too_new`, `read_only`, `full`, `closed`, `moved`, `unavailable`, `unsupported`, `no_key` or `not_encrypted`; empty for anything else.
     """
 
     reason: str = ""

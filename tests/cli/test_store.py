@@ -124,6 +124,29 @@ def test_a_store_is_copied_and_proved(stocked: Palaver, tmp_path: Path) -> None:
     assert (ran.code, "NOT equal" in ran.out) == (Exit.FOUND, True)
 
 
+def test_commands_take_keys_from_the_environment(
+    stocked: Palaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With them a copy of a plain store is encrypted, and read as ever; without them, or with half of them, an error says what to set."""
+    secret, passphrase = tmp_path / "secret.db", tmp_path / "passphrase"
+    passphrase.write_text("words\n")
+    monkeypatch.setenv("PALAVER_KEYS", str(tmp_path / "keys"))
+    half = stocked("store", "copy", secret)
+    assert (half.code, "PALAVER_PASSPHRASE_FILE" in half.err) == (Exit.INPUT, True)
+    monkeypatch.setenv("PALAVER_PASSPHRASE_FILE", str(passphrase))
+    assert stocked("store", "copy", secret, "--json").row()["equal"]
+    shown = run("show", "talk", "--store", secret).out
+    assert shown == stocked("show", "talk").out
+    assert run("store", "verify", "--store", secret).code == Exit.OK
+    assert "has no index of words" in run("search", "page", "--store", secret).err
+    erased = run("erase", "talk", "--yes", "--store", secret)
+    assert "Its key is destroyed" in erased.out
+    monkeypatch.delenv("PALAVER_KEYS")
+    monkeypatch.delenv("PALAVER_PASSPHRASE_FILE")
+    refused = run("sessions", "--store", secret)
+    assert (refused.code != Exit.OK, "PALAVER_KEYS" in refused.err) == (True, True)
+
+
 # --- verification and sweeping --------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from palaver.formats import open_source
 from palaver.ids import DialogId, SessionId
 from palaver.session import Session, searchable
 from palaver.store import SourceRecord, Store
+from palaver.store.protocol import Capability
 from palaver.transcripts.sources import keep
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -111,7 +112,8 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
         )
     )
     file.unlink()
-    store.index(searchable)
+    if Capability.SEARCH in store.capabilities:
+        store.index(searchable)
     return Planted(session.session_id, dialog, marks, tuple(said))
 
 

@@ -66,13 +66,17 @@ class SqliteBackend(Backend):
         return self.run(sql, dialog_id, seq)
 
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Read a body."""
+        return self.lying(dialog_id, seq)
+
+    def lying(self, dialog_id: DialogId, seq: int) -> bytes:
         """Read a body as it lies there."""
         body = self.run("SELECT body FROM bodies WHERE body_no = ?", self._body_no(dialog_id, seq))
         return body if isinstance(body, bytes) else b""
 
     def damage(self, dialog_id: DialogId, seq: int) -> None:
         """Change its last byte."""
-        body = self.stored(dialog_id, seq)
+        body = self.lying(dialog_id, seq)
         changed = body[:-1] + bytes([body[-1] ^ 1])
         self.run("UPDATE bodies SET body = ? WHERE body_no = ?", changed, self._body_no(dialog_id, seq))
 

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 
 from palaver.ids import DialogId
-from palaver.store import Durability, Store
+from palaver.store import Durability, Keys, Store
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.opening import address
 from palaver.testing.store_laws import Backend
@@ -30,12 +30,13 @@ def run(url: str, sql: str, *values: object) -> Any:  # noqa: ANN401 - whatever 
     return None if row is None else row[0]
 
 
-def emptied(server: Server, more: str = "") -> str:
+def emptied(server: Server, more: str = "", keys: Keys | None = None) -> str:
     """Return the address of an empty store: always the same schema of a server and parameters, for making one takes a tenth of a second."""
-    url = server.used_again.get(f"laws{more}")
+    kind = f"laws{more} {keys is not None}"
+    url = server.used_again.get(kind)
     if url is None:
-        url = server.used_again[f"laws{more}"] = server.url() + more
-        PostgresStore(url).close()
+        url = server.used_again[kind] = server.url() + more
+        PostgresStore(url, keys=keys).close()
     for table in _TABLES.split(", "):
         run(url, f"DELETE FROM {table}")  # noqa: S608 - one of ours
     return url
@@ -44,8 +45,10 @@ def emptied(server: Server, more: str = "") -> str:
 class PostgresBackend(Backend):
     """A store in one schema of a server; `more` are further parameters of its address."""
 
-    def __init__(self, server: Server, durability: Durability = Durability.FULL, more: str = "") -> None:
-        self.url = emptied(server, more)
+    def __init__(
+        self, server: Server, durability: Durability = Durability.FULL, more: str = "", keys: Keys | None = None
+    ) -> None:
+        self.url = emptied(server, more, keys)
         self.durability = durability
 
     def open(self) -> Store:
@@ -53,12 +56,16 @@ class PostgresBackend(Backend):
         return PostgresStore(self.url, self.durability)
 
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Read a body."""
+        return self.lying(dialog_id, seq)
+
+    def lying(self, dialog_id: DialogId, seq: int) -> bytes:
         """Read a body as it lies there."""
         return bytes(run(self.url, f"SELECT body FROM entries WHERE {_PLACE}", dialog_id, seq) or b"")  # noqa: S608
 
     def damage(self, dialog_id: DialogId, seq: int) -> None:
         """Change its last byte."""
-        body = self.stored(dialog_id, seq)
+        body = self.lying(dialog_id, seq)
         changed = body[:-1] + bytes([body[-1] ^ 1])
         run(self.url, f"UPDATE entries SET body = %s WHERE {_PLACE}", changed, dialog_id, seq)  # noqa: S608
 

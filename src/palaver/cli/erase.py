@@ -107,6 +107,7 @@ def _report(receipts: tuple[Receipt, ...], *, json: bool) -> int:
         left = f"{counted(len(receipt.tombstones), 'tombstone')}, {counted(len(receipt.blobs), 'payload')}"
         lines = [f"Erased {counted(receipt.entries, 'entry')}: {gone}, {left}. Receipt {receipt.id}."]
         lines += _names("out of reach", receipt.beyond)
+        lines += ["  Its key is destroyed: no copy can be read."] if receipt.shredded and receipt.complete else []
         emit(json, receipt.to_dict(), *lines)
         for words in () if json else receipt.pending:
             complain(f"  pending: {words}", "yellow")

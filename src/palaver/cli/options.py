@@ -10,8 +10,8 @@ from typing import Annotated, TypeAlias
 from typer import Argument, BadParameter, Option
 
 from palaver.errors import InvalidInput, MissingFile, StoreError
-from palaver.store import Store, open_store
-from palaver.store.connect import user_store
+from palaver.store import Store
+from palaver.store.connect import open_for_user, user_store
 
 _STORE = "The store: a file, sqlite:///path or postgresql://host/database. Default: $PALAVER_STORE, else one file in your data folder."
 _SESSION = "A session (its id, the first 6 or more digits, or its name), or one of its dialogs (the same of its id)."
@@ -62,13 +62,13 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False, read_
     if name in {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database with --store.")
     try:
-        store = open_store(name, create=create, read_only=read_only)
+        store = open_for_user(name, create=create, read_only=read_only)
     except MissingFile as error:
         hint = "Run `palaver import` to import what other agents left, or name a store with --store."
         raise MissingFile(error.path, what="store", hint=hint) from error
     except StoreError as error:
         if error.reason != "read_only" or create or writes:
             raise
-        store = open_store(name, create=False, read_only=True)
+        store = open_for_user(name, create=False, read_only=True)
     with closing(store):
         yield store

@@ -30,7 +30,8 @@ from palaver.errors import InvalidInput
 from palaver.plurals import counted
 from palaver.session import searchable
 from palaver.session.retention import age_of, retain, retention
-from palaver.store import SessionRecord, open_store, sweep, sweepable, verify_store
+from palaver.store import SessionRecord, sweep, sweepable, verify_store
+from palaver.store.connect import open_for_user
 from palaver.transfer.copies import copy_store
 
 app = group("store", "A store as a whole: verify, copy and sweep it; retention, and receipts of erasures.")
@@ -74,7 +75,7 @@ def copy(
     """
     if target in {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database.")
-    with opened(store) as source, closing(open_store(target)) as there:
+    with opened(store) as source, closing(open_for_user(target)) as there:
         done = copy_store(source, there)
     names = ("sessions", "dialogs", "entries", "bytes", "blobs", "written", "others")
     row = {name: getattr(done, name) for name in names} | {"equal": done.equal, "differences": list(done.differences)}

@@ -28,7 +28,7 @@ from palaver.log import (
     stand_in,
 )
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile, Placed, source_name
-from palaver.store.protocol import Store
+from palaver.store.protocol import Capability, Store
 from palaver.transfer.replay import follow_erasures
 
 __all__ = ["ERASED_MARK", "erase", "finish_erasures"]
@@ -160,6 +160,7 @@ def _done(store: Erasing, eraser: Eraser, plan: ErasurePreview) -> Receipt:
         blob_sessions=tuple(session for _blob, session in loose),
         kept_blobs=len({blob for _session, blob in plan.payloads} - {blob for blob, _session in loose}),
         sources=tuple(sources),
+        shredded=plan.sessions if Capability.SHREDS in store.capabilities else (),
         entries=plan.entries,
         beyond=tuple(_moved(plan.noted)),
     )

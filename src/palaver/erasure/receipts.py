@@ -51,6 +51,7 @@ class Receipt:
         blob_sessions: The session of each of these payloads, in the same order.
         kept_blobs: The number of payloads kept because other entries name them.
         sources: The imported conversations that were forgotten, by the SHA-256 of their identity.
+        shredded: The removed sessions with a key of their own. Once nothing is pending it is destroyed, and no copy of the store can be read.
         entries: The number of entries removed or overwritten.
         beyond: Files and replay logs that the session was written to and that are not there any more, as text: they may keep old bytes.
         pending: The remaining work before all bytes are gone, as text; empty if done.
@@ -67,6 +68,7 @@ class Receipt:
     blob_sessions: tuple[str, ...] = ()
     kept_blobs: int = 0
     sources: tuple[str, ...] = ()
+    shredded: tuple[str, ...] = ()
     entries: int = 0
     beyond: tuple[str, ...] = ()
     pending: tuple[str, ...] = field(default=(), compare=False)
@@ -198,8 +200,9 @@ def _problems(store: Erasing, receipt: Receipt) -> Iterator[str]:
     for source in receipt.sources:
         if store.gone("source", source) is None:
             yield f"source {source} is not remembered as erased: an import would bring it back silently"
-    removed = zip_longest(receipt.blobs, receipt.blob_sessions, fillvalue="")
-    yield from (f"payload {blob} is there" for blob, of in removed if store.has_blob(SessionId(of), BlobId(blob)))
+    for blob, of in zip_longest(receipt.blobs, receipt.blob_sessions, fillvalue=""):
+        if of not in receipt.shredded and store.has_blob(SessionId(of), BlobId(blob)):
+            yield f"payload {blob} is there"
     for tombstone in receipt.tombstones:
         yield from _of_tombstone(store, tombstone, receipt.id)
 

@@ -31,7 +31,7 @@ from palaver.explorer.page import Chosen, page
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
 from palaver.session import searchable
-from palaver.store import open_store
+from palaver.store.connect import open_for_user
 from palaver.tools.workers import run_in_thread
 from palaver.transcripts import redacted_copy
 
@@ -61,7 +61,7 @@ def whatif(source: Explored, dialog: str, policy: str, call: str = "", budget: s
 
 def index(source: Explored) -> Iterator[Any]:
     """Bring the search index up to date; yield how many of how many entries were added."""
-    with closing(open_store(source.url, create=False)) as store:
+    with closing(open_for_user(source.url, create=False)) as store:
         lag, done = store.index_lag(), 0
         yield {"done": 0, "of": lag, "what": "indexing"}
         while step := store.index(searchable, limit=_STEP):
@@ -118,7 +118,7 @@ def _values(function: Callable[..., Answer], url: str, words: Mapping[str, str])
     """Yield what a function yields, and the error that ends it; a file has no place for one."""
     value: Any = None
     try:
-        with closing(open_store(url, create=False, read_only=True)) as store:
+        with closing(open_for_user(url, create=False, read_only=True)) as store:
             for value in function(Explored(store=store, url=url, name=""), **words):
                 yield value
     except Exception as error:

@@ -2,6 +2,7 @@
 
 from palaver.store.connect import open_store
 from palaver.store.erasing import sweep, sweepable
+from palaver.store.keys import KeyFolder, Keys
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacting
@@ -12,6 +13,8 @@ __all__ = [
     "Capability",
     "Durability",
     "Hit",
+    "KeyFolder",
+    "Keys",
     "MemoryStore",
     "SessionRecord",
     "SourceRecord",

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from palaver.errors import Ambiguous, InvalidInput, MissingExtra, MissingFile, NotFound
+from palaver.errors import Ambiguous, InvalidInput, MissingExtra, MissingFile, NotFound, StoreError
 from palaver.folders import data_folder
 from palaver.ids import SessionId
+from palaver.store.keys import KeyFolder, Keys
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, SessionRecord, Store
 from palaver.store.records import MIN_PREFIX_DIGITS
@@ -29,7 +30,12 @@ _MEMORY = {"memory:", ":memory:"}  # SQLite spells it the second way; nobody mea
 
 
 def open_store(
-    url: str, *, create: bool = True, read_only: bool = False, durability: Durability = Durability.FULL
+    url: str,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    durability: Durability = Durability.FULL,
+    keys: Keys | None = None,
 ) -> Store:
     """Open the store at an address.
 
@@ -40,22 +46,28 @@ def open_store(
         create: False to raise when nothing is there.
         read_only: True to refuse every write.
         durability: What an acknowledged write survives; a store in memory has its own.
+        keys: The keys of its sessions, for a store that encrypts what is said, from its first moment on; needs the extra `encrypt`.
 
     Raises:
-        InvalidInput: The address names no kind of store.
-        MissingExtra: The extra `postgres` is needed and not installed.
+        InvalidInput: The address names no kind of store, or one in memory with keys.
+        MissingExtra: The extra `postgres` or `encrypt` is needed and not installed.
         MissingFile: Nothing is there, and `create` is False.
-        StoreError: What is there cannot be opened.
+        StoreError: What is there cannot be opened: it is encrypted, and there are no keys (`no_key`), or the other way round (`not_encrypted`).
     """
+    if keys is not None and find_spec("cryptography") is None:
+        raise MissingExtra("An encrypted store", "encrypt", package="cryptography")
+    how: dict[str, Any] = {"create": create, "read_only": read_only, "durability": durability, "keys": keys}
     if url in _MEMORY:
+        if keys is not None:
+            raise InvalidInput("A store in memory is written nowhere: it takes no keys.")
         if not create:
             raise MissingFile(url, what="store", hint="A store in memory is always a new one.")
         return MemoryStore()
     if len(urls := url.split()) > 1 and all("://" in part for part in urls):
-        return _routed(urls, durability, read_only=read_only, create=create)
+        return _routed(urls, how)
     if url.partition(":")[0] in _POSTGRES:
-        return _postgres(url, durability, read_only=read_only, create=create)
-    return SqliteStore(_file(url), durability, read_only=read_only, create=create)
+        return _postgres(url, how)
+    return SqliteStore(_file(url), **how)
 
 
 def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
@@ -73,24 +85,19 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
     return store, False
 
 
-def _postgres(url: str, durability: Durability, *, read_only: bool, create: bool) -> Store:
+def _postgres(url: str, how: Mapping[str, Any]) -> Store:
     """Open a store in PostgreSQL. psycopg takes as long to import as everything else together, so it is imported here."""
     if find_spec("psycopg") is None:
         raise MissingExtra("A store in PostgreSQL", "postgres", package="psycopg")
-    store: Store = import_module("palaver.store.postgres").PostgresStore(
-        url, durability, read_only=read_only, create=create
-    )
+    store: Store = import_module("palaver.store.postgres").PostgresStore(url, **how)
     return store
 
 
-def _routed(urls: Sequence[str], durability: Durability, *, read_only: bool, create: bool) -> Store:
+def _routed(urls: Sequence[str], how: Mapping[str, Any]) -> Store:
     """Open several databases as one store; few need it, so it is imported here."""
     routed = import_module("palaver.store.routed")
     with ExitStack() as opened:
-        stores = [
-            opened.enter_context(closing(open_store(url, create=create, read_only=read_only, durability=durability)))
-            for url in urls
-        ]
+        stores = [opened.enter_context(closing(open_store(url, **how))) for url in urls]
         store: Store = routed.RoutedStore(stores)
         opened.pop_all()
         return store
@@ -112,6 +119,39 @@ def _file(url: str) -> Path:
     if parts.netloc or not path.startswith("/") or path == "/" or not rest.startswith("///"):
         raise InvalidInput(f"{url!r} does not name a file.", hint="An address looks like sqlite:///absolute/path.")
     return Path(path)
+
+
+def environment_keys() -> Keys | None:
+    """Return the keys that the user's environment names, or None: the folder `PALAVER_KEYS`, its passphrase in the file `PALAVER_PASSPHRASE_FILE`.
+
+    Raises:
+        InvalidInput: Only one of the two is set, or the file cannot be read.
+    """
+    folder, file = os.environ.get("PALAVER_KEYS"), os.environ.get("PALAVER_PASSPHRASE_FILE")
+    if not folder and not file:
+        return None
+    if not (folder and file):
+        raise InvalidInput(
+            "Set both PALAVER_KEYS, a folder of keys, and PALAVER_PASSPHRASE_FILE, a file with its passphrase."
+        )
+    try:
+        passphrase = Path(file).expanduser().read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"The passphrase cannot be read from {file}: {error}.") from error
+    return KeyFolder(folder, passphrase=passphrase)
+
+
+def open_for_user(
+    url: str, *, create: bool = True, read_only: bool = False, durability: Durability = Durability.FULL
+) -> Store:
+    """Open a store for a command: with the keys of the user's environment where it is new or encrypted (`environment_keys`)."""
+    keys = environment_keys()
+    try:
+        return open_store(url, create=create, read_only=read_only, durability=durability, keys=keys)
+    except StoreError as error:
+        if error.reason != "not_encrypted":
+            raise
+    return open_store(url, create=create, read_only=read_only, durability=durability)
 
 
 def user_store() -> str:

@@ -35,12 +35,14 @@ class Capability(StrEnum):
         SHARED: Several handles and processes may use it at once.
         SEARCH: It has a full-text index.
         SPANNING: A transaction may write to any sessions; without it, to sessions whose ids end in the same four digits.
+        SHREDS: Erasing a session destroys its key, so that no copy of the store can be read.
     """
 
     DURABLE = "durable"
     SHARED = "shared"
     SEARCH = "search"
     SPANNING = "spanning"
+    SHREDS = "shreds"
 
 
 TAIL_ENTRIES = 256

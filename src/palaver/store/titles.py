@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import PurePath
 
-from palaver.errors import StoreDamaged
+from palaver.errors import StoreDamaged, StoreError
 from palaver.ids import DialogId
 from palaver.log import lineage
 from palaver.store.protocol import SessionRecord, Store
@@ -22,9 +21,15 @@ def title(store: Store, record: SessionRecord) -> str:
     """Return a session's own title, else what a person said first, else the name of its file or folder."""
     if own := own_title(store, record):
         return own
-    with suppress(StoreDamaged, ValueError):  # a damaged entry does not keep the others from being listed
+    try:
         if record.root is not None and (said := next(_said(store, record.root), "")):
             return said
+    except (
+        StoreError,
+        ValueError,
+    ) as error:  # a damaged entry, or one without its key, does not keep the others from being listed
+        if isinstance(error, StoreError) and not (isinstance(error, StoreDamaged) or error.reason == "no_key"):
+            raise
     return record.name or PurePath(record.workdir).name or record.session_id[:12]
 
 

@@ -16,7 +16,7 @@ from palaver.cli.chat.setup import agent_of, dialog_of, server_of, tools_of
 from palaver.cli.chat.talk import Talk
 from palaver.cli.options import BudgetOption, StoreOption, store_url
 from palaver.folders import data_folder
-from palaver.store import open_store
+from palaver.store.connect import open_for_user
 from palaver.store.redacting import redacting
 from palaver.tools import Toolbox
 from palaver.tools.portal import entered
@@ -55,7 +55,7 @@ def run(
         raise typer.BadParameter("No model is named. Give --model, such as openai/gpt-5-mini.")
     screen = Screen(None if "memory:" in store_url(store) else data_folder() / "chat_history", COMMANDS)
     with ExitStack() as stack:
-        source = stack.enter_context(closing(redacting(open_store(store_url(store)), redact)))
+        source = stack.enter_context(closing(redacting(open_for_user(store_url(store)), redact)))
         functions = [function for path in tools or () for function in tools_of(path)]
         for number, spelled in enumerate(mcp or (), 1):
             connect = import_module("palaver.tools.mcp").connect  # it needs a package that few installations have

@@ -19,6 +19,7 @@ from psycopg.waiting import Ready, Wait
 
 from palaver.errors import InvalidInput, PalaverError, StoreBusy
 from palaver.store import text
+from palaver.store.keys import Keys
 from palaver.store.postgres import partitions
 from palaver.store.postgres.faults import fault, unknown_outcome
 from palaver.store.postgres.opening import Connection, PostgresOpener, address, formats
@@ -182,7 +183,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
     @contextmanager
     def _piped(self) -> Iterator[Rows]:
         with self.lent() as connection, connection.pipeline():
-            yield self.rows(connection)
+            yield self.lent_rows(connection)
 
     def translated(self, error: BaseException, connection: Connection) -> PalaverError | NotAsRequired | None:
         """Return psycopg's error in palaver's words; None for any other error."""
@@ -322,7 +323,7 @@ class PostgresStore(SqlStore):
 
     remote = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by keyword
         self,
         url: str,
         durability: Durability = Durability.FULL,
@@ -331,6 +332,7 @@ class PostgresStore(SqlStore):
         create: bool = True,
         wait: float = WAIT_SECONDS,
         connections: int = CONNECTIONS,
+        keys: Keys | None = None,
     ) -> None:
         """Open the store, and make or upgrade it when needed. The database must exist; the schema is made.
 
@@ -342,6 +344,7 @@ class PostgresStore(SqlStore):
             create: False to raise when there is no such schema.
             wait: How long a call waits for other writers, for a connection, or for a server that went away, in seconds.
             connections: The most connections at once.
+            keys: As for `open_store`.
 
         Raises:
             MissingFile: There is no such schema, and `create` is False.
@@ -351,10 +354,10 @@ class PostgresStore(SqlStore):
         if durability is Durability.MEMORY:
             raise InvalidInput("A database outlives the process: its durability is full or normal.")
         where = address(url)
-        opener = PostgresOpener(where, durability, wait, writable=not read_only)
+        opener = PostgresOpener(where, durability, wait, writable=not read_only, encrypted=keys is not None)
         opener.prepare(create=create)
         self.place, self.conninfo = where.place, where.conninfo
-        super().__init__(PostgresDatabase(opener, connections), where.url, durability, formats())
+        super().__init__(PostgresDatabase(opener, connections), where.url, durability, formats(), keys)
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:

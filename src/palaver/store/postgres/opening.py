@@ -15,14 +15,14 @@ from psycopg import ProgrammingError, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
 
-from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
+from palaver.errors import InvalidInput, MissingFile, StoreError
 from palaver.ids import now
 from palaver.plurals import counted
 from palaver.store.postgres.faults import fault, unavailable
 from palaver.store.postgres.partitions import MOST_PARTITIONS, in_parts
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import Row
-from palaver.store.sql.statements import KEPT, Migration, check_format, migrations, require_kept
+from palaver.store.sql.statements import KEPT, Migration, check_format, check_keys, migrations, require_kept
 
 # --- addresses --------------------------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ _REPEATED = 3
 # --- connections --------------------------------------------------------------------------------------------------------------------
 
 _RETRY_SECONDS = 0.05
-_MARK = "palaver store"
+_MARK, _ENCRYPTED = "palaver store", "palaver store, encrypted"
 
 STATEMENT_SECONDS = 60.0
 """How long a single statement of a transaction may take; none of a sound store comes near."""
@@ -158,14 +158,18 @@ class PostgresOpener:
         where: The address.
         wait: How long to wait for a lock, and for a server that went away, in seconds.
         writable: False to refuse every write.
+        encrypted: Whether there are keys for it.
         settings: What a transaction that writes sets, by name.
         partitions: How many partitions the tables that grow have; 1 for plain tables.
     """
 
-    def __init__(self, where: Address, durability: Durability, wait: float, *, writable: bool) -> None:
+    def __init__(
+        self, where: Address, durability: Durability, wait: float, *, writable: bool, encrypted: bool = False
+    ) -> None:
         self.where = where
         self.wait = wait
         self.writable = writable
+        self.encrypted = encrypted
         self.partitions = 1
         self.settings = {
             "lock_timeout": f"{wait * 1000:.0f}",
@@ -203,14 +207,9 @@ class PostgresOpener:
         why = " ".join(str(error).split())
         if ping is not Ping.OK:
             return unavailable(self.where.place, why)
-        if self._reached:  # libpq does not say which error it is, but the address was right
-            return StoreBusy(
-                f"The server of {self.where.place} let nobody in for more than {self.wait:g} seconds: {why}.",
-                hint="Nothing was written. Try again.",
-            )
         return StoreError(
             f"The server refused to open {self.where.place}: {why}.",
-            hint="Check the user, the password, the database, which must exist, and how many connections the server allows.",
+            hint="Check the user, the password and the database, which must exist.",
         )
 
     def prepare(self, *, create: bool) -> None:
@@ -277,13 +276,14 @@ class PostgresOpener:
         if row is None:
             return None
         tables, mark = row
-        if mark != _MARK:
+        if mark not in {_MARK, _ENCRYPTED}:
             if tables:
                 raise InvalidInput(
                     f"{self.where.place} holds {tables} tables and indexes of another program.",
                     hint="It was not touched. Name another schema: postgresql://…?schema=name.",
                 )
             return 0
+        check_keys(self.where.place, encrypted=mark == _ENCRYPTED, keys=self.encrypted)
         migrated = sql.Identifier(self.where.schema, "migrations")
         newest = connection.execute(sql.SQL("SELECT max(version) FROM {}").format(migrated)).fetchone()
         return int(newest[0]) if newest and newest[0] is not None else 0
@@ -301,6 +301,8 @@ class PostgresOpener:
             for migration in formats():
                 if migration.version > done:
                     _migrate(connection, migration, parts)
+            if self.encrypted:
+                connection.execute(sql.SQL("COMMENT ON TABLE migrations IS {}").format(_ENCRYPTED))
 
 
 def _migrate(connection: Connection, migration: Migration, parts: int) -> None:

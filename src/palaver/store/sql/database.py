@@ -93,10 +93,12 @@ class DatabaseOf(ABC, Generic[Connection]):
         wait: How long a call waits for other writers or for a connection, in seconds.
         writable: False to refuse every write.
         undone: How many transactions and steps of them were undone: what was read inside may never have been there.
+        sealing: What seals and opens the rows of an encrypted store (`palaver.store.sql.sealing`), or None.
         one_writer: Whether a transaction that writes waits for every other one: then nothing more need be locked.
     """
 
     one_writer: bool = False
+    sealing: Callable[[Rows], Rows] | None = None
 
     def __init__(self, place: str, wait: float, *, most: int, writable: bool) -> None:
         self.place = place
@@ -181,6 +183,11 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Return the condition of a full-text search, and its values; `begun` also finds tokens that begin with those of the query."""
 
     # --- connections ------------------------------------------------------------------------------------------------------------
+
+    def lent_rows(self, connection: Connection) -> Rows:
+        """Return a connection for statements by their names; of an encrypted store, one that seals and opens."""
+        rows = self.rows(connection)
+        return rows if self.sealing is None else self.sealing(rows)
 
     @contextmanager
     def lent(self) -> Iterator[Connection]:
@@ -294,7 +301,7 @@ class DatabaseOf(ABC, Generic[Connection]):
     @contextmanager
     def _alone(self) -> Iterator[Rows]:
         with self.lent() as connection:
-            yield self.rows(connection)
+            yield self.lent_rows(connection)
 
     @contextmanager
     def _inside(self, current: _Current) -> Iterator[Rows]:
@@ -357,7 +364,7 @@ class DatabaseOf(ABC, Generic[Connection]):
             process = self._process
             self.begin(connection)
             try:
-                yield self.rows(connection)
+                yield self.lent_rows(connection)
                 self._require_progress(connection, process)
                 self.commit(connection)
             except BaseException as error:  # an interrupt, too, is undone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, references
@@ -37,7 +38,7 @@ class SqlEraser:
             changed = [made for was, made in zip(old, retotalled(old, placed, before), strict=True) if made != was]
             rows.many("header_set", [{**place, **log.header_values(made)} for made in changed])
 
-    def _put(self, rows: Rows, place: dict[str, int], entry: Placed) -> None:
+    def _put(self, rows: Rows, place: dict[str, Any], entry: Placed) -> None:
         where = {**place, "seq": entry.seq}
         rows.run("body_set", **where, body=bytes(entry.body))
         rows.run("text_remove", **where)
@@ -45,11 +46,11 @@ class SqlEraser:
         rows.many("reference_add", [{**where, "digest": bytes.fromhex(digest)} for digest in references(entry.body)])
 
     @staticmethod
-    def _locked(rows: Rows, dialog_id: DialogId) -> dict[str, int]:
+    def _locked(rows: Rows, dialog_id: DialogId) -> dict[str, Any]:
         row = rows.one("dialog_lock_alone", dialog_id=dialog_id)
         if row is None:
             raise missing(rows, "dialog", dialog_id)
-        return {"session_no": row[0], "dialog_no": row[1]}
+        return {"dialog_id": dialog_id, "session_no": row[0], "dialog_no": row[1]}
 
     def clear_dialog(self, dialog_id: DialogId) -> None:
         """Empty a node's metadata."""
@@ -72,19 +73,20 @@ class SqlEraser:
             for name in ("session_references", "sources", "files", "activity", "session"):
                 rows.run(f"{name}_remove", session_no=number)
 
-    def unnamed(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+    def unnamed(self, session_id: SessionId | None, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
         """Return those payloads that are there and that nothing names."""
         with self._db.writing() as rows:
             # locked first: whoever names one puts it before, and waits there
-            there = [name for name in sorted(blob_ids) if rows.one("blob_lock", digest=blob_digest(name)) is not None]
-            return frozenset(name for name in there if rows.one("blob_named", digest=blob_digest(name)) is None)
+            names = {name: {"of": session_id, "digest": blob_digest(name)} for name in sorted(blob_ids)}
+            there = [name for name, values in names.items() if rows.one("blob_lock", **values) is not None]
+            return frozenset(name for name in there if rows.one("blob_named", **names[name]) is None)
 
-    def remove_blobs(self, _session_id: SessionId | None, blob_ids: Collection[BlobId]) -> None:
+    def remove_blobs(self, session_id: SessionId | None, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
         with self._db.writing() as rows:
             for blob_id in sorted(blob_ids):
-                rows.run("blob_remove", digest=blob_digest(blob_id))
-                rows.run("blob_bytes_remove", digest=blob_digest(blob_id))
+                rows.run("blob_remove", of=session_id, digest=blob_digest(blob_id))
+                rows.run("blob_bytes_remove", of=session_id, digest=blob_digest(blob_id))
 
     def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
         """Remember what was erased."""

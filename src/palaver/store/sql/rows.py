@@ -15,7 +15,7 @@ from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import frozen_metadata, metadata_text, unknown
 from palaver.store.sql.database import Row, Rows
 
-_BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
+_BLOB_ID = re.compile(r"(?:[0-9a-f]{64}|[0-9a-f]{96})\Z")  # the second is the sealed name of one
 
 Place: TypeAlias = tuple[DialogId, int, int]
 """A dialog's id, its session's number and its own."""

@@ -95,6 +95,26 @@ def check_format(place: str, version: int, newest: int, *, writable: bool) -> bo
     return version < newest
 
 
+def check_keys(place: str, *, encrypted: bool, keys: bool) -> None:
+    """Refuse to open an encrypted store without keys, and to write in clear where somebody gave some.
+
+    Raises:
+        StoreError: It is encrypted, and there are no keys (`no_key`); or there are, and it is not (`not_encrypted`).
+    """
+    if encrypted and not keys:
+        raise StoreError(
+            f"{place} is encrypted.",
+            reason="no_key",
+            hint="Open it with its keys: open_store(url, keys=...). Commands take them from PALAVER_KEYS and PALAVER_PASSPHRASE_FILE.",
+        )
+    if keys and not encrypted:
+        raise StoreError(
+            f"{place} is not encrypted, and was opened with keys.",
+            reason="not_encrypted",
+            hint="Whether a store is encrypted is decided when it is made. Copy it into a new one with keys.",
+        )
+
+
 KEPT = ("sessions", "dialogs", "headers", "entries", "bodies", "blobs", "sources")
 """Tables whose content cannot be derived again, as far as a database has them."""
 

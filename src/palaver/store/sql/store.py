@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from heapq import merge
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, StoreError
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import NOTHING, Draft, Header, Node, Span, appended, check_taken, next_header, references
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
+from palaver.store.keys import Keys
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
@@ -31,6 +34,12 @@ from palaver.store.sql.rows import blob_digest, missing, refuse_gone, session_no
 from palaver.store.sql.statements import Migration
 from palaver.store.sql.tree import Tree
 
+if TYPE_CHECKING:
+    from palaver.store.sql.sealing import Seals
+
+PLAIN = frozenset(Capability) - {Capability.SHREDS}
+ENCRYPTED = frozenset(Capability) - {Capability.SEARCH}
+
 _EVER = 1e300  # a time after all others
 _ALL = 1 << 62
 
@@ -38,16 +47,28 @@ _ALL = 1 << 62
 class SqlStore:
     """What the stores in SQLite and PostgreSQL have in common: everything but their connections and a few statements."""
 
-    capabilities = frozenset(Capability)
+    capabilities = PLAIN
     remote = False
 
-    def __init__(self, db: Database, url: str, durability: Durability, migrations: tuple[Migration, ...]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        url: str,
+        durability: Durability,
+        migrations: tuple[Migration, ...],
+        keys: Keys | None = None,
+    ) -> None:
         self.url = url
         self.durability: Durability = durability
         self._db = db
         self._tree = Tree(db)
         self._tail_entries = TAIL_ENTRIES if self.remote else 1
         self._migrations = migrations
+        self._seals: Seals | None = None
+        if keys is not None:
+            self._seals = import_module("palaver.store.sql.sealing").Seals(keys)
+            self.capabilities = ENCRYPTED
+            db.sealing = self._seals.rows
 
     def __enter__(self) -> Self:
         return self
@@ -248,30 +269,30 @@ class SqlStore:
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
 
-    def put_blob(self, session_id: SessionId, data: bytes) -> BlobId:  # noqa: ARG002 - equal payloads of all sessions are one
+    def put_blob(self, session_id: SessionId, data: bytes) -> BlobId:
         """Store a payload under its SHA-256, once, and return the id."""
         digest = sha256(data).digest()
         with self._db.writing() as db:
-            db.run("blob_touch", digest=digest, size=len(data), at=now())
-            db.run("blob_add", digest=digest, data=bytes(data))
+            db.run("blob_touch", of=session_id, digest=digest, size=len(data), at=now())
+            db.run("blob_add", of=session_id, digest=digest, data=bytes(data))
         return BlobId(digest.hex())
 
-    def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:  # noqa: ARG002
+    def blob(self, session_id: SessionId, blob_id: BlobId) -> bytes:
         """Return a payload."""
-        row = self._db.one("blob_get", digest=blob_digest(blob_id))
+        row = self._db.one("blob_get", of=session_id, digest=blob_digest(blob_id))
         if row is None:
             raise unknown("blob", blob_id)
         data: bytes = row[0]
         return data
 
-    def has_blob(self, session_id: SessionId, blob_id: BlobId) -> bool:  # noqa: ARG002
+    def has_blob(self, session_id: SessionId, blob_id: BlobId) -> bool:
         """Return whether a payload is stored."""
-        return self._db.one("blob_has", digest=blob_digest(blob_id)) is not None
+        return self._db.one("blob_has", of=session_id, digest=blob_digest(blob_id)) is not None
 
     def blob_ids(self, session_id: SessionId) -> Iterator[BlobId]:
         """Return the ids of the payloads that a session names (`palaver.store.protocol.Copyable`)."""
         with self._db.reading() as db:
-            found = db.all("blob_ids", session_no=session_no(db, session_id))
+            found = db.all("blob_ids", of=session_id, session_no=session_no(db, session_id))
         return (BlobId(digest.hex()) for (digest,) in found)
 
     def put_source(self, record: SourceRecord) -> None:
@@ -282,8 +303,11 @@ class SqlStore:
             row = db.one("source_put", **values_of(kept) | {"session_no": number})
             place = {"session_no": number, "dialog_no": 0, "seq": row[0] if row else 0}
             db.run("references_remove", **place)
-            named = verify.source_names(db, kept.raw, kept.index)
-            db.many("reference_add", [{**place, "digest": bytes.fromhex(digest)} for digest in sorted(named)])
+            named = verify.source_names(db, kept.session_id, kept.raw, kept.index)
+            db.many(
+                "reference_add",
+                [{**place, "of": kept.session_id, "digest": bytes.fromhex(digest)} for digest in sorted(named)],
+            )
 
     def source(self, identity: str) -> SourceRecord | None:
         """Return the record of a foreign conversation, or None."""
@@ -306,6 +330,7 @@ class SqlStore:
         session_id: SessionId | None = None,
     ) -> int:
         """Add the entries written since the last call to the full-text index, and return how many."""
+        self._require_index()
         return search.index(self._db, extract, limit, session_id)
 
     def index_lag(self) -> int:
@@ -313,10 +338,15 @@ class SqlStore:
         (found,) = self._db.one("lag") or (0,)
         return int(found)
 
+    def _require_index(self) -> None:
+        if self._seals is not None and self._db.one("clock"):  # a closed store says that it is closed
+            raise StoreError("An encrypted store has no index of words: it cannot be searched.", reason="unsupported")
+
     def search(
         self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
     ) -> tuple[Hit, ...]:
         """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. Without a session the trash is not searched."""
+        self._require_index()
         return tuple(search.search(self._db, query, session_id, limit, ranked=ranked))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
@@ -367,7 +397,22 @@ class SqlStore:
 
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Remove what was deleted from the storage, and return what is still pending."""
-        return self._db.scrub(thorough=thorough)
+        return (*self._shredded(), *self._db.scrub(thorough=thorough))
+
+    def _shredded(self) -> Iterator[str]:
+        """Destroy the keys of sessions whose erasure is not finished, and yield what is still pending."""
+        if self._seals is None:
+            return
+        waiting = (kept for kept in self.receipts() if json.loads(kept.pending)["work"])
+        for kept in waiting:
+            for session_id in json.loads(kept.text)["sessions"]:
+                if self.in_transaction:
+                    yield f"the key of session {session_id} is to be destroyed when the transaction has ended"
+                    continue
+                try:
+                    self._seals.destroy(session_id)
+                except Exception as error:  # noqa: BLE001 - whatever a key service raises
+                    yield f"the key of session {session_id} is to be destroyed: {error}"
 
     def strays(self) -> Iterator[Stray]:
         """Return the payloads that nothing names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import BlobId
@@ -50,21 +51,20 @@ def _rows(db: Database, done: tuple[Migration, ...]) -> Iterator[Found]:
 
 def _sources(db: Database) -> Iterator[Found]:
     with db.reading() as rows:
-        for number, session_no, identity, raw, index in rows.all("sources_all"):
-            if _named(rows, {"session_no": session_no, "dialog_no": 0, "seq": number}) != source_names(
-                rows, raw, index
-            ):
+        for number, session_no, session_id, identity, raw, index in rows.all("sources_all"):
+            place = {"of": session_id, "session_no": session_no, "dialog_no": 0, "seq": number}
+            if _named(rows, place) != source_names(rows, session_id, raw, index):
                 yield f"source {identity}", "loose_rows", _UNNAMED
 
 
-def source_names(rows: Rows, raw: str | None, index: str | None) -> set[BlobId]:
+def source_names(rows: Rows, session_id: str, raw: str | None, index: str | None) -> set[BlobId]:
     """Return the payloads that a source names: its own, and those in the list of its pieces."""
-    found = None if raw is None else rows.one("blob_get", digest=bytes.fromhex(raw))
+    found = None if raw is None else rows.one("blob_get", of=session_id, digest=bytes.fromhex(raw))
     pieces = set[BlobId]() if found is None else digests_in(found[0])
     return {BlobId(one) for one in (raw, index) if one is not None} | pieces
 
 
-def _named(rows: Rows, place: dict[str, int]) -> set[BlobId]:
+def _named(rows: Rows, place: dict[str, Any]) -> set[BlobId]:
     return {BlobId(digest.hex()) for (digest,) in rows.all("references_of", **place)}
 
 
@@ -90,7 +90,7 @@ def _dialog(db: Database, place: Place, upto: int, extract: Callable[[str, bytes
         seq, body = entry[:2]
         at = f"{dialog_id[:SHORT_DIGITS]}:{seq}"
         with db.reading() as rows:
-            named = _named(rows, {**numbers, "seq": seq})
+            named = _named(rows, {**numbers, "dialog_id": dialog_id, "seq": seq})
             why = _indexed(rows, numbers, entry, extract) if seq < upto else ""
         if body is not None and named != references(body):
             yield at, "loose_rows", _UNNAMED

@@ -14,6 +14,7 @@ import apsw
 
 from palaver.errors import InvalidInput, PalaverError, StoreBusy, StoreDamaged
 from palaver.store import text
+from palaver.store.keys import Keys
 from palaver.store.protocol import Durability
 from palaver.store.sql.database import DatabaseOf, Row, Rows
 from palaver.store.sql.statements import statements
@@ -279,6 +280,7 @@ class SqliteStore(SqlStore):
         read_only: bool = False,
         create: bool = True,
         wait: float = WAIT_SECONDS,
+        keys: Keys | None = None,
     ) -> None:
         """Open the store, and make or upgrade it when needed.
 
@@ -288,6 +290,7 @@ class SqliteStore(SqlStore):
             read_only: True to refuse every write; the only way to open a store where nothing may be written.
             create: False to raise when there is no such file.
             wait: How long a call waits for other writers, in seconds.
+            keys: As for `open_store`.
 
         Raises:
             MissingFile: There is no such file, and `create` is False.
@@ -303,5 +306,5 @@ class SqliteStore(SqlStore):
             url = f"sqlite://{quote(str(self.path))}"
         except UnicodeEncodeError as error:
             raise InvalidInput(f"SQLite opens files whose names are UTF-8, and {str(self.path)!r} is not.") from error
-        opener = SqliteOpener(self.path, durability, wait, writable=not read_only)
-        super().__init__(SqliteDatabase(opener, create=create), url, durability, formats())
+        opener = SqliteOpener(self.path, durability, wait, writable=not read_only, encrypted=keys is not None)
+        super().__init__(SqliteDatabase(opener, create=create), url, durability, formats(), keys)

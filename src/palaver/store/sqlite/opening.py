@@ -17,11 +17,14 @@ import apsw
 from palaver.errors import InvalidInput, MissingFile, PalaverError, StoreDamaged, StoreError
 from palaver.ids import now
 from palaver.store.protocol import Durability
-from palaver.store.sql.statements import KEPT, Migration, check_format, migrations, require_kept
+from palaver.store.sql.statements import KEPT, Migration, check_format, check_keys, migrations, require_kept
 from palaver.store.sqlite.faults import fault, os_fault, read_only
 
 APPLICATION_ID = 0x70616C76
 """`palv`, in the file's header (https://www.sqlite.org/fileformat2.html, offset 68): `file` and we know whose it is."""
+
+ENCRYPTED_ID = 0x70616C65
+"""`pale`: that of an encrypted store, from its first moment on."""
 
 _MAGIC = b"SQLite format 3\x00"
 _PRIVATE_FOLDER = 0o700
@@ -58,13 +61,17 @@ class SqliteOpener:
         log: Its write-ahead log. SQLite deletes it only with the last connection.
         wait: How long to wait for other writers, in seconds.
         writable: False to refuse every write.
+        encrypted: Whether there are keys for it.
     """
 
-    def __init__(self, path: Path, durability: Durability, wait: float, *, writable: bool) -> None:
+    def __init__(
+        self, path: Path, durability: Durability, wait: float, *, writable: bool, encrypted: bool = False
+    ) -> None:
         self.path = path
         self.log = path.with_name(f"{path.name}-wal")
         self.wait = wait
         self.writable = writable
+        self.encrypted = encrypted
         pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
         full = (
             "ON" if durability is Durability.FULL else "OFF"
@@ -239,16 +246,18 @@ def _number(connection: apsw.Connection, pragma: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _format(connection: apsw.Connection, path: Path) -> int:
+def _format(connection: apsw.Connection, opener: SqliteOpener) -> int:
     """Return the format of what is there, 0 for an empty file."""
     with _transaction(connection, "BEGIN"):  # one look: another process may be making the store right now
         version, owner = _number(connection, "user_version"), _number(connection, "application_id")
-        ours = owner == APPLICATION_ID
+        ours = owner in {APPLICATION_ID, ENCRYPTED_ID}
         empty = not ours and owner == version == 0 and connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
     if not ours and not empty:
         raise InvalidInput(
-            f"{path} is the SQLite database of another program.", hint="It was not touched. Name another file."
+            f"{opener.path} is the SQLite database of another program.", hint="It was not touched. Name another file."
         )
+    if ours:
+        check_keys(str(opener.path), encrypted=owner == ENCRYPTED_ID, keys=opener.encrypted)
     return version
 
 
@@ -256,7 +265,7 @@ def _settled(opener: SqliteOpener, connection: apsw.Connection, *, create: bool)
     """Return the format of what is there; a reader waits a moment for another process that is just making it."""
     begun = opener.path.stat().st_mtime
     while True:
-        version = _format(connection, opener.path)
+        version = _format(connection, opener)
         if version >= newest_format() or (opener.writable and (create or version)):
             return version
         if not 0 <= now() - begun < opener.wait:
@@ -268,7 +277,7 @@ def _upgrade(opener: SqliteOpener, connection: apsw.Connection) -> None:
     connection.execute("PRAGMA secure_delete=ON; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON").fetchall()
     _use_wal(opener, connection)
     for migration in formats():
-        _migrate(connection, migration)
+        _migrate(opener, connection, migration)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the tables themselves never depend on a log
 
 
@@ -290,7 +299,7 @@ def _use_wal(opener: SqliteOpener, connection: apsw.Connection) -> None:
             )
 
 
-def _migrate(connection: apsw.Connection, migration: Migration) -> None:
+def _migrate(opener: SqliteOpener, connection: apsw.Connection, migration: Migration) -> None:
     """Do one migration and record it, in one transaction, unless another process was faster."""
     with _transaction(connection):
         if _number(connection, "user_version") >= migration.version:
@@ -301,7 +310,7 @@ def _migrate(connection: apsw.Connection, migration: Migration) -> None:
         connection.execute(
             "INSERT INTO migrations VALUES (?, ?, ?, ?)", (migration.version, migration.name, migration.sha256, now())
         )
-        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("application_id", ENCRYPTED_ID if opener.encrypted else APPLICATION_ID)
         connection.pragma("user_version", migration.version)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id
 from palaver.log import Draft, Header, Node, Span, rule
+from palaver.store.connect import open_store
 from palaver.store.protocol import Capability, SessionRecord, Store
 
 ILLEGAL = Draft("turn_ended", "", 0, (), (), "", 1.0, b"no turn is open")
@@ -29,9 +30,13 @@ class Backend(ABC):
     def open(self) -> Store:
         """Open the store; a second call opens the same one again, if stores of this kind are shared or durable."""
 
+    def open_url(self, url: str) -> Store:
+        """Open a store by its address; a store that needs more than that overrides this."""
+        return open_store(url, create=False)
+
     @abstractmethod
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
-        """Read the stored bytes of a body directly."""
+        """Read a body directly, as it was written."""
 
     @abstractmethod
     def damage(self, dialog_id: DialogId, seq: int) -> None:

@@ -12,7 +12,6 @@ import pytest
 from palaver.errors import Conflict, InvalidInput, NotFound, StoreError
 from palaver.ids import BlobId, new_dialog_id, new_session_id
 from palaver.log import Node
-from palaver.store.connect import open_store
 from palaver.store.protocol import Capability, Durability, SessionRecord, SourceRecord, Store
 from palaver.testing.store_laws.backend import (
     ILLEGAL,
@@ -111,7 +110,7 @@ class LifeLaws(LawGroup):
         other.say(b"b")
         with pytest.raises(Conflict):
             begun.store.append(begun.dialog, [words(b"c")], 0)
-        third = open_store(begun.store.url, create=False)
+        third = backend.open_url(begun.store.url)
         assert begun.everything() == other.everything() == Begun(third, begun.session, begun.dialog).everything()
         third.close()
         other.store.close()

@@ -42,4 +42,8 @@ SELECT x.deflated FROM {s}texts AS x WHERE x.session_no = :session_no AND x.dial
 SELECT digest FROM {s}payload_refs WHERE session_no = :session_no AND dialog_no = :dialog_no AND seq = :seq;
 
 -- name: sources_all
-SELECT source_no, session_no, identity, raw, record_index FROM {s}sources ORDER BY source_no;
+SELECT f.source_no, f.session_no, s.session_id, f.identity, f.raw, f.record_index
+FROM {s}sources AS f LEFT JOIN {s}sessions AS s ON s.session_no = f.session_no ORDER BY f.source_no;
+
+-- name: session_of
+SELECT s.session_id FROM {s}dialogs AS d JOIN {s}sessions AS s ON s.session_no = d.session_no WHERE d.dialog_id = :dialog_id;
