@@ -82,10 +82,10 @@ async def _turns(store: PostgresStore, turns: int) -> list[Row]:
         woken.append(max(0.0, asked[-1] - said))
 
     working = asyncio.create_task(fleet.work(concurrency=4))
-    seconds = [(await _timed(alone, done), await _timed(queued, done)) for _ in range(turns + WARM)][WARM:]
+    timed = [(*await _timed(alone, done), *await _timed(queued, done)) for _ in range(turns + WARM)][WARM:]
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
-    limit, ours = (statistics.median(one) * 1000 for one in zip(*seconds, strict=True))
+    limit, busy, ours, busier = (statistics.median(one) * 1000 for one in zip(*timed, strict=True))
     wakes = sorted(woken[WARM:])
     return [
         Row(
@@ -95,18 +95,24 @@ async def _turns(store: PostgresStore, turns: int) -> list[Row]:
             f"{ours / limit:.2f}",
             "1.15, or 15 ms more",
         ),
+        Row(
+            "processor time of both, client and worker",
+            f"{busier:.1f} ms",
+            f"{busy:.1f} ms",
+            f"{busier / busy:.2f}",
+        ),
         Row("wake-up, 95 of 100", f"{wakes[int(len(wakes) * 0.95)] * 1000:.1f} ms", aim="50 ms"),
     ]
 
 
-async def _timed(way: Callable[[], Awaitable[None]], done: asyncio.Event) -> float:
-    """Return how long a turn takes; the next one begins when its job has ended, too."""
+async def _timed(way: Callable[[], Awaitable[None]], done: asyncio.Event) -> tuple[float, float]:
+    """Return how long a turn takes, and the processor's time until its job has ended, too: then the next one begins."""
     done.clear()
-    begun = time.perf_counter()
+    begun, busy = time.perf_counter(), time.process_time()
     await way()
     seconds = time.perf_counter() - begun
     await asyncio.sleep(0.05)
-    return seconds
+    return seconds, time.process_time() - busy
 
 
 def _fetching(store: PostgresStore, waiting: int) -> list[Row]:
