@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from palaver import Agent, open_store
-from palaver.errors import Busy, Conflict, DecisionNeeded, NotFound, PalaverError, StoreError
+from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError, StoreError
 from palaver.providers import TextDelta
 from palaver.store import Store
 
@@ -84,7 +84,14 @@ async def tell(name: str, said: Said, request: Request) -> StreamingResponse:
     return StreamingResponse(lines(), media_type="text/event-stream")
 
 
-_STATUS = ((Busy, 409), (Conflict, 409), (DecisionNeeded, 202), (NotFound, 404), (StoreError, 503))
+_STATUS = (
+    (Conflict, 409),  # also `Busy`
+    (DecisionNeeded, 202),
+    (NotFound, 404),
+    (InvalidInput, 400),
+    (AgentFailure, 502),
+    (StoreError, 503),
+)
 _AGAIN = {409, 503}
 
 

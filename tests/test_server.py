@@ -9,14 +9,16 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from demo.server import make_app
 from palaver import Agent, Session, open_store, tool
+from palaver.errors import ProviderError
 from palaver.providers.scripted import ScriptedProvider
 from palaver.store import Store
 from tests import postgres
 
-BUSY, WAITS = 409, 202
+BUSY, WAITS, WRONG, FAILED = 409, 202, 400, 502
 
 
 @tool(needs_approval=True)
@@ -43,6 +45,20 @@ async def client(address: str, clerks: Clerks) -> AsyncIterator[httpx.AsyncClien
     transport = httpx.ASGITransport(app)
     async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://till") as made:
         yield made
+
+
+@asynccontextmanager
+async def served(address: str, clerks: Clerks) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve the application on a port of this machine, and return a client, which can leave."""
+    server = uvicorn.Server(uvicorn.Config(make_app(address, clerks), port=0, log_config=None))
+    running = asyncio.ensure_future(server.serve())
+    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as made:
+        yield made
+    server.should_exit = True
+    await running
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -114,15 +130,57 @@ def test_a_second_request_is_told_to_wait(address: str) -> None:
     asyncio.run(work())
 
 
-def test_events_stream_and_a_client_that_leaves_loses_nothing(address: str) -> None:
-    """The pieces arrive as events; after a client left in the middle, the next request has both messages."""
+def test_events_stream(address: str) -> None:
+    """The pieces of an answer arrive as events."""
 
     async def work() -> None:
-        async with client(address, Clerks("One lamp is left.", "Two.")) as http:
-            async with http.stream("POST", "/talks/ann/events", json={"text": "How many?"}) as response:
-                told = [json.loads(line[6:])["text"] async for line in response.aiter_lines() if line]
+        async with (
+            client(address, Clerks("One lamp is left.")) as http,
+            http.stream("POST", "/talks/ann/events", json={"text": "How many?"}) as response,
+        ):
+            told = [json.loads(line[6:])["text"] async for line in response.aiter_lines() if line]
             assert "".join(told) == "One lamp is left."
-            assert (await http.post("/talks/ann", json={"text": "Sure?"})).json() == {"text": "Two.", "messages": 5}
+            assert len(told) > 1
+
+    asyncio.run(work())
+
+
+def test_a_client_that_leaves_loses_nothing(address: str) -> None:
+    """A client that leaves while the model works interrupts its turn; the next request sends the model both messages."""
+
+    async def work() -> None:
+        asked, left = asyncio.Event(), asyncio.Event()
+
+        async def endless(_: object) -> None:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                left.set()
+
+        clerks = Clerks(endless, "One.")
+        async with served(address, clerks) as http:
+            first = asyncio.ensure_future(http.post("/talks/ann/events", json={"text": "How many?"}))
+            await asked.wait()
+            first.cancel()
+            await left.wait()
+            while (answered := await http.post("/talks/ann", json={"text": "Sure?"})).status_code == BUSY:
+                pass
+            assert answered.json() == {"text": "One.", "messages": 4}
+            sent = clerks.provider.requests[-1].body["messages"]
+            assert [message["content"] for message in sent] == ["Answer.", "How many?", "Sure?"]
+
+    asyncio.run(work())
+
+
+def test_what_cannot_be_answered_has_a_status(address: str) -> None:
+    """A wrong request is the client's fault, and one that the provider fails is nobody's."""
+
+    async def work() -> None:
+        async with client(address, Clerks(ProviderError("No credit.", kind="auth"), "One.")) as http:
+            assert (await http.post("/talks/ann", json={"text": ""})).status_code == WRONG
+            assert (await http.post("/talks/ann", json={"text": "How many?"})).status_code == FAILED
+            assert (await http.post("/talks/ann", json={"text": ""})).json()["text"] == "One."
 
     asyncio.run(work())
 

@@ -38,6 +38,7 @@ def test_what_went_wrong_is_listed_and_the_exit_code(tmp_path: Path) -> None:
     assert f"{PLANTED}:DropsTheAsk (invalid)" in ran.out
     assert f"{PLANTED}:TiresOfIt (failed on 1 of 1)" in ran.out
     assert "unreadable: notes.txt" in ran.err
+    assert "Known formats" not in ran.err, "a list of which only the title is there"
     assert "invalid policy" in ran.err
     assert "too long for me" in ran.err
 
@@ -51,6 +52,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
         ((path, "--resume"), 3, "--out"),
         ((path, "--weight", "lines"), 3, "session, file, tokens"),
         ((path, "--show", "abc"), 2, "SESSION:CALL"),
+        ((path, "--html", tmp_path / "no" / "folder.html"), 3, f"{tmp_path / 'no'} is not a folder"),
         ((tmp_path / "notes.txt", "--policies", "full"), 3, "No session with a model call"),
     ):
         ran = lab(*words)

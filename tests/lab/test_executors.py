@@ -122,7 +122,7 @@ def test_a_cut_run_is_resumed_on_other_executors(asked: Settings, tmp_path: Path
 
 
 def test_a_worker_that_ends_is_an_error_that_says_so(asked: Settings, tmp_path: Path) -> None:
-    """A policy that ends its worker ends the run, with a message that says what to do."""
+    """A policy that ends its worker ends the run, with a message that says what to do; so do workers that ended before."""
     ends = tmp_path / "ends.py"
     ends.write_text(
         "import multiprocessing\nimport os\nfrom palaver.context.presets.own import FullContext\nclass Ends(FullContext):\n"
@@ -130,8 +130,10 @@ def test_a_worker_that_ends_is_an_error_that_says_so(asked: Settings, tmp_path: 
         "        if multiprocessing.parent_process():\n            os._exit(3)\n"
         "        return super().plan(view, budget, meter)\n"
     )
-    with processes() as executor, pytest.raises(PalaverError, match="worker of the lab ended unexpectedly"):
-        run_lab(replace(asked, policies=("full", f"{ends}:Ends")), tmp_path / "out", executor=executor)
+    with processes() as executor:
+        for out in ("out", "later"):
+            with pytest.raises(PalaverError, match="worker of the lab ended unexpectedly"):
+                run_lab(replace(asked, policies=("full", f"{ends}:Ends")), tmp_path / out, executor=executor)
 
 
 def test_a_worker_with_other_code_is_refused(asked: Settings, tmp_path: Path) -> None:

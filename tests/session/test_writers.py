@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import Conflict, Store, open_store
+from palaver import Conflict, Store, UserMessage, open_store
 from palaver.log import Label, Place
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore
@@ -44,6 +44,21 @@ def _writes(dialog: Dialog, who: int, turns: int, together: Barrier) -> None:
 def _opens_and_writes(url: str, who: int, turns: int, together: Barrier) -> None:
     with closing(open_store(url)) as store:
         _writes(Session.open(store, "shared").root, who, turns, together)
+
+
+def test_messages_are_there_once_though_appended_twice() -> None:
+    """Messages that are there already, by their ids, directly after what the writer knows, are appended; any others there are a conflict."""
+    mine, others = _twice(MemoryStore())
+    said = [UserMessage("a"), UserMessage("b")]
+    stored = others.append(said)
+    others.marks.label(others.messages.handle(0), "note")
+    with pytest.raises(Conflict):
+        mine.append([*said, UserMessage("c")])
+    assert mine.append(said) == stored
+    mine.put_text("c")
+    assert _texts(mine) == _texts(others.reload()) == ["a", "b", "c"]
+    mine.append(said)
+    assert _texts(mine) == ["a", "b", "c", "a", "b"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from socket import socketpair
 from threading import Event, Thread
 from typing import Any, cast
@@ -383,11 +383,30 @@ def test_idle_connection_that_was_cut_is_replaced(exposed: Begun) -> None:
     assert exposed.say(b"b")[0].seq == 1
 
 
+def test_server_without_a_free_connection_is_busy(mortal: Server, exposed: Begun) -> None:
+    """When the server lets nobody else in, a store that was open waits, and then says so with an error after which a caller asks again."""
+    mortal.kill()
+    mortal.start(max_connections=5)
+    try:
+        with PostgresStore(exposed.store.url, wait=0.1) as store, ExitStack() as others:
+            with suppress(psycopg.OperationalError):
+                while True:
+                    others.enter_context(connected(store.url))
+            with pytest.raises(StoreBusy, match="Try again"):
+                store.last(exposed.dialog)
+            others.close()
+            assert store.last(exposed.dialog).seq == -1
+    finally:
+        mortal.kill()
+        mortal.start()
+
+
 @pytest.mark.parametrize("delivered", [False, True])
 def test_unknown_outcome_is_told(exposed: Begun, monkeypatch: pytest.MonkeyPatch, delivered: bool) -> None:
-    """Where the line is cut at the commit, the write may be there or not: the caller is told, and reads what holds."""
+    """Where the line is cut at the commit, the write may be there or not: the caller is told, and appends the same message again."""
     database = cast("PostgresStore", exposed.store)._db
     commit = database.commit
+    dialog, said = Session.create(exposed.store).root, UserMessage("a")
 
     def cut(connection: psycopg.Connection[object]) -> None:
         if delivered:
@@ -400,9 +419,13 @@ def test_unknown_outcome_is_told(exposed: Begun, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(database, "commit", cut)
     with pytest.raises(StoreError, match="not known"):
-        exposed.say(b"a")
+        dialog.append(said)
     monkeypatch.undo()
-    assert exposed.said() == [b"a"] * delivered
+    stored = Session.open(exposed.store, dialog.session_id).root
+    assert [message.id for message in stored.messages] == [said.id] * delivered
+    dialog.append(said)
+    dialog.append(UserMessage("b"))
+    assert [message.content for message in stored.reload().messages] == ["a", "b"]
 
 
 # --- what PostgreSQL's types cannot hold --------------------------------------------------------------------------------------------

@@ -94,6 +94,8 @@ def run(
     """
     if resume and out is None:
         raise InvalidInput("There is nothing to resume.", hint="Name the folder of the earlier run with --out.")
+    if html is not None and not html.parent.is_dir():  # said before what may take hours
+        raise InvalidInput(f"{html.parent} is not a folder.", hint="Make it, or write the page elsewhere.")
     settings = Settings(
         paths=tuple(paths),
         policies=tuple(_named(list(_split(policies)))),

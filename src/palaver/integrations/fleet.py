@@ -362,28 +362,28 @@ class Fleet:
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _brought_to_rest(self, session_id: SessionId, job: Job) -> None:
-        record = await self._done(partial(self._sessions.record, session_id))
-        if record is None:
-            return
-        agent = await self._done(partial(self._agent_of, record))
-        slots = dict(self._slots(record, agent))
-        if slots and not await self._done(partial(self._jobs.take, job.id, slots)):
-            await self._done(partial(self._jobs.wake_later, session_id, attempts=job.attempts, after=_SLOT_SECONDS))
+        agent = await self._done(partial(self._taken, session_id, job))
+        if agent is None:
             return
         traced = getattr(agent.options.tracer, "job", None)  # of a `Telemetry`, whose package may be missing
         with traced(self.queue, job.id, session_id) if traced else nullcontext():
-            await self._answered(agent)
+            while (await agent.arespond(return_session=True, take_over=True)).state != "waiting":
+                if not await self._done(partial(_is_needed, agent)):
+                    return
 
-    async def _answered(self, agent: Agent[Any]) -> None:
-        """Let an agent answer until nothing is left to do in its dialog, or a person is needed."""
-        dialog = agent.current_dialog
-        while True:
-            needs = await self._done(partial(attention, dialog.store, dialog.dialog_id, dialog.opened.recent))
-            if needs is Attention.NONE or (needs is Attention.PERSON and agent.options.approve is None):
-                return
-            trace = await agent.arespond(return_session=True, take_over=True)
-            if trace.state == "waiting":
-                return
+    def _taken(self, session_id: SessionId, job: Job) -> Agent[Any] | None:
+        """Return the agent of a session; None if it has nothing to do, if the session is gone, or if its slots have no room, when it waits for them."""
+        record = self._sessions.record(session_id)
+        if record is None:
+            return None
+        agent = self._agent_of(record)
+        if not _is_needed(agent):
+            return None
+        slots = dict(self._slots(record, agent))
+        if slots and not self._jobs.take(job.id, slots):
+            self._jobs.wake_later(session_id, attempts=job.attempts, after=_SLOT_SECONDS)
+            return None
+        return agent
 
     def _slots(self, record: SessionRecord, agent: Agent[Any]) -> Iterator[tuple[str, int]]:
         """Yield the slots that a session needs, each with its size."""
@@ -431,6 +431,13 @@ class Fleet:
             hint = "Pass the fleet's store to the agent: both write in one transaction."
             raise InvalidInput(f"agent_for({name!r}) returned an agent of another store.", hint=hint)
         return agent
+
+
+def _is_needed(agent: Agent[Any]) -> bool:
+    """Return whether an agent has something to do in its dialog, its approver included."""
+    dialog = agent.current_dialog
+    needs = attention(dialog.store, dialog.dialog_id, dialog.opened.recent)
+    return needs is not Attention.NONE and (needs is not Attention.PERSON or agent.options.approve is not None)
 
 
 def _passes(error: PalaverError) -> float | None:

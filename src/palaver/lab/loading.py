@@ -81,7 +81,8 @@ def loaded(path: Path) -> Generator[Loaded | Problem]:
     try:
         yield from _sessions(path)
     except PalaverError as error:
-        yield Problem(kind="unreadable", text=str(error).partition("\n")[0], source=str(path))
+        text = error.message if "\n" in error.hint else str(error)  # not the title of a list that follows
+        yield Problem(kind="unreadable", text=text, source=str(path))
     except OSError as error:
         yield Problem(kind="unreadable", text=f"It cannot be read: {error.strerror or error}.", source=str(path))
 

@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -283,8 +283,10 @@ def _each(tasks: Sequence[tuple[Path, ...]], asked: Asked, executor: Executor | 
 
 
 def _distributed(tasks: Sequence[tuple[Path, ...]], asked: Asked, executor: Executor) -> Iterator[_Done]:
-    waiting = {executor.submit(replay_files, paths, asked): paths for paths in tasks}
+    waiting: dict[Future[list[DoneFile]], tuple[Path, ...]] = {}
     try:
+        for paths in tasks:
+            waiting[executor.submit(replay_files, paths, asked)] = paths
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BrokenExecutor as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -25,6 +26,7 @@ from palaver.log import (
     Span,
     Stretch,
     body_digest,
+    decode_entry,
     draft,
     entry_at,
     erased_since,
@@ -369,6 +371,21 @@ class OpenDialog:
                     raise
                 tried = newest
                 self.refresh()
+
+    def wrote(self, ids: list[str]) -> bool:
+        """Return whether the next messages of the turn have these ids, and take them for written by this process if they have.
+
+        A write whose outcome is not known can so be repeated.
+        """
+        with self._lock:
+            came = self.recent.headers(self.dialog_id, self.last.seq + 1)
+            turn = islice((header for header in came if header.turn_head == header.seq), len(ids))
+            rows = [(header, self.recent.body(self.dialog_id, header.seq)) for header in turn]
+            there = [decode_entry(body) for _header, body in rows]
+            if not ids or [entry.message.id for entry in there if isinstance(entry, MessageEntry)] != ids:
+                return False
+            self._note(tuple(rows), rows[-1][0])
+            return True
 
     def _note(self, rows: tuple[Row, ...], last: Header) -> None:
         """Record what was just written."""

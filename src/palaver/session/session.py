@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO, overload
 
 from palaver import erasure, providers, tools, wire
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
@@ -667,7 +667,8 @@ class Dialog:
         """Append a message, or several at once, all or none.
 
         The stored message has this dialog's id in its metadata; the caller's object does not change. A message with the results of several
-        calls is stored as one message for each.
+        calls is stored as one message for each. After an error that leaves open whether a message was written, append the same object again: it
+        is there once.
 
         Args:
             message: A `Message`; a dict of OpenAI's Chat Completions or Responses, Anthropic's or Gemini's interface; an answer as a provider's
@@ -698,9 +699,13 @@ class Dialog:
         return stored[-1] if providers.is_one(message) else stored
 
     def _write(self, *entries: MessageEntry) -> tuple[Message, ...]:
-        """Append messages that have this dialog's id, and return them as they are stored."""
+        """Append messages that have this dialog's id, unless they are there, and return them as they are stored."""
         self._asked = None
-        self.record(*entries)
+        try:
+            self.record(*entries)
+        except Conflict:
+            if not self.opened.wrote([entry.message.id for entry in entries]):
+                raise
         if isinstance(self.store, RedactingStore):  # what is stored differs from what was passed
             return tuple(self.store.stored(entry).message for entry in entries)
         return tuple(entry.message for entry in entries)

@@ -34,7 +34,7 @@ def unknown_outcome(place: str) -> StoreError:
     return StoreError(
         f"The server of {place} went away while it committed: whether the write is there is not known.",
         reason="unavailable",
-        hint="Read the dialog again before you repeat the write.",
+        hint="Append the same messages again: they are there once. Read the dialog before you repeat any other write.",
     )
 
 

@@ -15,7 +15,7 @@ from psycopg import ProgrammingError, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping
 
-from palaver.errors import InvalidInput, MissingFile, StoreError
+from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
 from palaver.ids import now
 from palaver.plurals import counted
 from palaver.store.postgres.faults import fault, unavailable
@@ -207,9 +207,14 @@ class PostgresOpener:
         why = " ".join(str(error).split())
         if ping is not Ping.OK:
             return unavailable(self.where.place, why)
+        if self._reached:  # libpq does not say which error it is, but the address was right
+            return StoreBusy(
+                f"The server of {self.where.place} let nobody in for more than {self.wait:g} seconds: {why}.",
+                hint="Nothing was written. Try again.",
+            )
         return StoreError(
             f"The server refused to open {self.where.place}: {why}.",
-            hint="Check the user, the password and the database, which must exist.",
+            hint="Check the user, the password, the database, which must exist, and how many connections the server allows.",
         )
 
     def prepare(self, *, create: bool) -> None:
