@@ -430,8 +430,13 @@ def test_job_that_kills_its_workers_has_failed(yard: NewYard) -> None:
 
 
 def test_erased_session_needs_nothing(yard: NewYard) -> None:
-    """The job of a session that was erased or moved to the trash while it waited ends without a word."""
-    till = yard(echo)
+    """The job of a session that was erased or moved to the trash while it waited ends without a word; so does one whose session is erased in its turn."""
+
+    async def answer(request: Request) -> object:
+        await asyncio.to_thread(lambda: erase(till.store, session=Session.open(till.store, "till 3").session_id))
+        return echo(request)
+
+    till = yard(answer)
 
     async def work() -> None:
         session = await till.fleet.say("till 1", "one")
@@ -440,10 +445,13 @@ def test_erased_session_needs_nothing(yard: NewYard) -> None:
         await asyncio.to_thread(partial(erase, till.store, session=session))
         async with till.worker():
             await till.settled()
+            assert till.provider.requests == []
+            await till.fleet.say("till 3", "three")
+            await till.settled()
 
     asyncio.run(work())
     assert till.jobs() == []
-    assert till.provider.requests == []
+    assert len(till.provider.requests) == 1
 
 
 def test_cancelled_turn_goes_on_when_asked(yard: NewYard) -> None:
