@@ -307,7 +307,7 @@ def _renamed(body: bytes, names: Mapping[DialogId, DialogId]) -> bytes:
     return renamed_body(body, there) if there else body
 
 
-class _Plan(NamedTuple):
+class _Course(NamedTuple):
     """Where a dialog goes.
 
     Attributes:
@@ -367,7 +367,7 @@ class _Way:
     def _refuse(self, node: Node, why: str) -> None:
         self.said.refused.append(f"dialog {node.dialog_id} of {self.source.store.url}: {why}")
 
-    def _plan(self, node: Node) -> _Plan | None:
+    def _plan(self, node: Node) -> _Course | None:
         """Find where a dialog goes, and how many of its entries are there. Return None for one that cannot be brought."""
         if not {span.dialog for span in node.ranges} | ({node.parent_id} - {None}) <= self._steps.keys():
             self._refuse(node, "it grew from a dialog that was erased there")
@@ -395,7 +395,7 @@ class _Way:
         if there is None or start < length:
             self._planned[name] = node.dialog_id
         self._steps[node.dialog_id] = [*(step for step in steps if step[0] != name), (name, length)]
-        return _Plan(node, root, name, start, length, steps[-1][0] if steps else None)
+        return _Course(node, root, name, start, length, steps[-1][0] if steps else None)
 
     def _there(self, name: DialogId) -> tuple[_SessionAt, DialogId] | None:
         """Return what the target will have as a dialog: what it has, or what was already planned."""
@@ -403,7 +403,7 @@ class _Way:
             return self.source, self._planned[name]
         return (self.target, name) if name in self.target.nodes else None
 
-    def _write(self, plan: _Plan) -> None:
+    def _write(self, plan: _Course) -> None:
         node, name = plan.node, plan.name
         ranges = tuple(Span(self.place(span.dialog, span.stop), span.start, span.stop) for span in node.ranges)
         names = {old: steps[-1][0] for old, steps in self._steps.items()}
