@@ -3,7 +3,7 @@
 Conversations: `Session`, `Dialog`, `DialogTreeNode`, `ReplayLog`, `rebuild`, `SessionManager`, `erase`,
     `preview_erasure`, `retain`, `Handle`, `PatternRedactor`.
 
-Stores: `MemoryStore`, `SqliteStore`, `Store`, `open_store`, `redacting`, `sync`.
+Stores: `MemoryStore`, `SqliteStore`, `Store`, `open_store`, `redacting`, `sync`, `archive`, `restore`.
 
 Messages: `AssistantMessage`, `AudioContent`, `BranchSummaryMessage`, `CompactionSummaryMessage`,
     `CustomMessage`, `ImageContent`, `InvokeCost`, `Media`, `Message`, `Role`, `Speaker`, `SystemMessage`,
@@ -131,6 +131,7 @@ if TYPE_CHECKING:
         ToolReply as ToolReply,
         tool as tool,
     )
+    from palaver.transfer.archives import archive as archive, restore as restore
     from palaver.transfer.sync import sync as sync
     from palaver.view import Plan as Plan, View as View
     from palaver.wire import Call as Call, Profile as Profile, Request as Request
@@ -159,6 +160,7 @@ __all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
         "palaver.store": "MemoryStore SqliteStore Store open_store redacting",
         "palaver.tokens": "Budget",
         "palaver.tools": "CallContext Function ToolReply Toolbox tool",
+        "palaver.transfer.archives": "archive restore",
         "palaver.transfer.sync": "sync",
         "palaver.view": "Plan View",
         "palaver.wire": "Call Profile Request",

@@ -264,3 +264,22 @@ def test_stores_are_synced_and_what_differs_is_said(stocked: Palaver) -> None:
     assert (refused.code, "palaver erase" in refused.out) == (Exit.FOUND, True)
     assert run("sync", folder, other).code == Exit.INPUT
     assert run("sync", "memory:", other).code == Exit.INPUT
+
+
+def test_session_is_archived_shown_and_brought_back(stocked: Palaver) -> None:
+    """Its entries are in a folder until something opens it; where it is, is said; what is wrong has its exit code."""
+    before = stocked("show", "talk", "--json").rows()
+    to = f"file://{stocked.folder}/old"
+    assert stocked("archive", "talk", "--json").row()["address"] is None
+    there = stocked("archive", "talk", "--to", to, "--json").row()
+    assert stocked("archive", "talk", "--json").row() == there
+    assert stocked("archive", "talk", "--to", to).code == Exit.INPUT
+    assert stocked("show", "talk", "--json").rows() == before
+    assert "is in the store" in stocked("archive", "talk").out
+    assert stocked("archive", "talk", "--restore").code == Exit.INPUT
+    assert stocked("archive", "talk", "--to", to).code == Exit.OK
+    Path(there["address"].removeprefix("file://")).unlink()
+    lost = stocked("show", "talk")
+    assert (lost.code, "palaver erase" in lost.err) == (Exit.MISSING, True)
+    assert stocked("archive", "talk", "--to", to, "--restore").code == Exit.USAGE
+    assert stocked("archive", "talk", "--to", "nowhere").code == Exit.INPUT

@@ -241,7 +241,9 @@ def _undeleted(store: Erasing, files: Iterable[NotedFile], named: set[str]) -> l
 def _moved(files: Iterable[NotedFile]) -> Iterator[str]:
     """Return the noted files that are not at their paths, in words: nobody knows where their bytes are."""
     for file in files:
-        if not os.path.lexists(file.path):
+        if "://" in file.path:
+            yield f"the archive {file.path}, which is to be deleted there"
+        elif not os.path.lexists(file.path):
             what = "replay log" if file.is_folder else "file"
             yield f"the {what} {file.path}, which was moved or deleted"
 

@@ -32,7 +32,7 @@ from palaver.session.retention import HOLD
 from palaver.session.tree import DialogTreeNode, Tree, tree_lines, tree_of
 from palaver.store.connect import StoreLike, find_session, only_session, opened_store
 from palaver.store.memory import MemoryStore
-from palaver.store.protocol import Hit, SessionRecord, Store
+from palaver.store.protocol import ARCHIVE, Hit, SessionRecord, Store
 from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactingStore, RedactLike, redacting
 from palaver.transfer.landing import land
@@ -132,7 +132,7 @@ class Session:
         log_base: LogBase | None = None,
         redact: RedactLike = False,
     ) -> Session:
-        """Open a session.
+        """Open a session. One that was archived is brought back from its archive first.
 
         Args:
             store: A store, or the address of one.
@@ -148,7 +148,7 @@ class Session:
             NotFound: There is none; `close` has similar names.
             Erased: The session of this id was erased.
             Ambiguous: Several ids begin with these digits.
-            StoreError: The store cannot be opened or read.
+            StoreError: The store cannot be opened or read, or the archive of an archived session cannot.
         """
         given: object = reference
         if not isinstance(given, str) or not given:
@@ -164,6 +164,10 @@ class Session:
         except NotFound as missing:
             missing.hint = missing.hint or f"Session.open(store, {reference!r}, create=True) makes one of this name."
             raise
+        if ARCHIVE in record.metadata:
+            from palaver.transfer.archives import restore  # noqa: PLC0415 - few sessions are archived
+
+            restore(known, record.session_id)
         follower = follower_of(log_base)
         found: Any = {"found_by": by, "others": others, "owned": owned, "active": record.updated_at}
         session = cls(known, record.session_id, runtime, follower, **found)
@@ -243,7 +247,8 @@ class Session:
         """
         root = self.opened.root()
         if root is None:
-            raise NotFound(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
+            away = "It is archived: Session.open() brings it back." if ARCHIVE in self.record.metadata else ""
+            raise NotFound(self.session_id, what="dialog of session", hint=away or "Make one with new_dialog().")
         return root
 
     @property

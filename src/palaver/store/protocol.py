@@ -54,6 +54,9 @@ TAIL_BYTES = 1 << 18
 USAGE = "palaver.usage"
 """The key in a session's metadata of the tokens and dollars of all that was imported into it."""
 
+ARCHIVE = "palaver.archive"
+"""The key in a session's metadata of where its bundle is, when it was archived and has no dialogs here (`palaver.transfer.archives`)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:

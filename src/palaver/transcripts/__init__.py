@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from palaver.transcripts.importing import Imported, Importer, in_order, require_something
     from palaver.transcripts.repair import repair
     from palaver.transcripts.sources import kept
+    from palaver.transfer.archives import Archived, archive, archived, restore
     from palaver.transfer.bundle import (
         export_bundle,
         import_bundle,
@@ -27,12 +28,15 @@ __all__ = [
     "DAMAGED_STORE",
     "EXPORTS",
     "REMEDIES",
+    "Archived",
     "Diagnosis",
     "Exported",
     "Finding",
     "Imported",
     "Importer",
     "Synced",
+    "archive",
+    "archived",
     "examine",
     "examine_file",
     "export",
@@ -46,6 +50,7 @@ __all__ = [
     "redacted_copy",
     "repair",
     "require_something",
+    "restore",
     "sync",
     "unreadable",
     "write_file",
@@ -61,6 +66,7 @@ open_door(
         ".repair": "repair",
         ".sources": "kept",
         "palaver.transfer.bundle": "export_bundle import_bundle import_bundle_file is_bundle redacted_copy",
+        "palaver.transfer.archives": "Archived archive archived restore",
         "palaver.transfer.sync": "Synced sync",
     },
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from palaver.ids import SessionId
@@ -43,11 +43,6 @@ class BundleFolder:
         return named
 
     @staticmethod
-    def empty() -> MemoryStore:
-        """Return a store for a session that has no file."""
-        return MemoryStore()
-
-    @staticmethod
     def load(path: Path) -> MemoryStore:
         """Read a file.
 
@@ -62,7 +57,7 @@ class BundleFolder:
         """Write the file of a session, then delete those that it replaces."""
         path = self.path / f"{session_id}-{digest}.bundle"
         if not path.exists():
-            self._put(path, export_bundle(store, session_id))
+            put_file(path, export_bundle(store, session_id))
         for old in replacing:
             if old != path:
                 old.unlink(missing_ok=True)
@@ -73,9 +68,7 @@ class BundleFolder:
         """Let a store know of a file, so that an erasure of the session reaches it."""
         for old in replaced:
             store.forget_file(session_id, str(old.resolve()))
-        with path.open("rb") as file:
-            digest = sha256(file.read()).hexdigest()
-        store.note_file(session_id, NotedFile(str(path.resolve()), digest, path.stat().st_ino))
+        store.note_file(session_id, note_of(path))
 
     # --- what was erased ----------------------------------------------------------------------------------------------------------
 
@@ -88,20 +81,28 @@ class BundleFolder:
         """Delete the files of a session, and keep the id of the receipt for other machines."""
         path = self.path / f"{session_id}{_ERASED}"
         if not path.exists():
-            self._put(path, [f"{receipt}\n".encode()])
+            put_file(path, [f"{receipt}\n".encode()])
         for file in files:
             file.unlink(missing_ok=True)
 
-    def _put(self, path: Path, pieces: Iterable[bytes]) -> None:
-        self.path.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE), "wb") as file:
-                for piece in pieces:
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        flush_names(self.path)
+
+def put_file(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file that appears whole or not at all, durably, in a folder that only its owner can read."""
+    path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE), "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    flush_names(path.parent)
+
+
+def note_of(path: Path) -> NotedFile:
+    """Return what a store remembers of a file, so that an erasure of its session can delete it."""
+    with path.open("rb") as file:
+        return NotedFile(str(path.resolve()), file_digest(file, "sha256").hexdigest(), path.stat().st_ino)
