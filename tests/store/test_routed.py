@@ -19,6 +19,7 @@ from palaver.store.routed import RoutedStore
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import label
 from palaver.transfer.copies import copy_store
+from palaver.transfer.sync import sync
 from tests.stores import fingerprint
 
 COUNT = 3
@@ -137,8 +138,10 @@ def test_first_opening_that_was_cut_off_is_finished(urls: Sequence[str]) -> None
     open_store(" ".join(urls)).close()
 
 
-def test_session_in_a_wrong_database_is_found(store: RoutedStore) -> None:
-    """A session that was written around the router is found by a verification."""
+@pytest.mark.parametrize("embedded", [True, False])
+def test_session_in_a_wrong_database_is_found(store: RoutedStore, *, embedded: bool) -> None:
+    """A session that was written around the router is found by a verification, in stores of any kind."""
+    store = store if embedded else RoutedStore([MemoryStore() for _ in range(COUNT)])
     assert list(verify_store(store, extract=searchable)) == []
     begin(store.stores[0], "ffff")
     (fault,) = [fault for fault in verify_store(store, extract=searchable) if fault.code == "wrong_schema"]
@@ -146,7 +149,7 @@ def test_session_in_a_wrong_database_is_found(store: RoutedStore) -> None:
 
 
 def test_stores_of_any_number_are_copied_into_another(store: RoutedStore, tmp_path: Path) -> None:
-    """From one database to three, to five, and back to one: everything is there, and equal."""
+    """From one database to three, to five, and back to one: everything is there, and equal; what both got since is synchronised."""
     alone = MemoryStore()
     for number, begun in enumerate(spread(alone)):
         blob = alone.put_blob(begun.session, b"payload")
@@ -160,6 +163,10 @@ def test_stores_of_any_number_are_copied_into_another(store: RoutedStore, tmp_pa
         done = copy_store(source, target)
         assert (done.equal, done.sessions) == (True, 13)
     assert fingerprint(alone) == fingerprint(store) == fingerprint(five) == fingerprint(back)
+    Session.open(five, "last").root.append(UserMessage("And how many chairs?"))
+    begin(store, "8000").say(b"meanwhile")
+    sync(store, five)
+    assert fingerprint(store) == fingerprint(five) != fingerprint(back)
     five.close()
 
 

@@ -24,6 +24,7 @@ from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, Placed, St
 from palaver.store.lease import Lease, Leasing
 from palaver.store.protocol import Capability, Copyable, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import closed
+from palaver.store.verify import Inspectable
 
 PART = "palaver part"
 """The name of the lease by which a database remembers which one it is, and of how many."""
@@ -37,10 +38,6 @@ T = TypeVar("T")
 
 class PartStore(Erasing, Copyable, Leasing, Protocol):
     """One database of a routed store: all of palaver's stores can be one."""
-
-    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
-        """Find what is wrong with the rows and the index (`palaver.store.verify`)."""
-        ...
 
 
 class _Transaction(local):
@@ -361,7 +358,8 @@ class RoutedStore:
     def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
         """Find what is wrong in each database, and sessions that are in another one than their ids say."""
         for number, store in enumerate(self.stores):
-            yield from store.faults(extract)
+            if isinstance(store, Inspectable):
+                yield from store.faults(extract)
             for record in _records(store):
                 if (right := self.route.number(record.session_id)) != number:
                     what = f"The session is in database {number + 1}; its id says {right + 1}, so nobody finds it."

@@ -40,7 +40,9 @@ class Fault:
 
 
 @runtime_checkable
-class _Inspectable(Protocol):
+class Inspectable(Protocol):
+    """A store that looks at its own rows and index."""
+
     def faults(self, extract: Extract | None) -> Iterator[tuple[str, str, str]]:
         """Return rows that belong to nothing, and where the full-text index differs from the log: (place, code, what)."""
         ...
@@ -81,7 +83,7 @@ class Verification:
         if self.session_id is not None:
             yield from self._session(self.session_id)
             return
-        if isinstance(store, _Inspectable):
+        if isinstance(store, Inspectable):
             yield from (Fault(*fault) for fault in store.faults(self.extract))
         for trashed in (False, True):
             for record in store.sessions(trashed=trashed):
