@@ -62,13 +62,14 @@ class Read:
         return [(put.dialog, put.record, put.digest, put.counted) for put in self.puts]
 
     @cached_property
-    def _landed(self) -> tuple[MemoryStore, Imported]:
+    def landed(self) -> tuple[MemoryStore, Imported]:
+        """The store into which the file was imported, and its first conversation."""
         store = MemoryStore()
         return store, imported(store, self.path)[0]
 
     def view(self, dialog: str = "main", *, whole: bool = False) -> View:
         """Import the file, and fold a dialog of its first conversation."""
-        store, one = self._landed
+        store, one = self.landed
         nodes = store.nodes(one.session_id)
         found = next(node for node in nodes if node.metadata["key"] == dialog)
         return fold(store, found.dialog_id, whole=whole)

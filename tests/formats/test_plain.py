@@ -145,7 +145,7 @@ def test_vercel_model_messages_keep_calls_and_results(tmp_path: Path) -> None:
 
 def refused_nowhere(found: Read) -> bool:
     """Return whether every provider takes the history."""
-    return refused(MemoryStore(), found.view()) == []
+    return refused(found.landed[0], found.view()) == []
 
 
 def test_log_line_with_a_response_has_the_answer(tmp_path: Path) -> None:
