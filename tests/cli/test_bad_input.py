@@ -151,7 +151,7 @@ def test_a_store_that_may_only_be_read(stocked: Palaver, monkeypatch: pytest.Mon
         return open_store(url, create=create, read_only=True)
 
     file = stocked.folder / "talk.jsonl"
-    monkeypatch.setattr("palaver.cli.options.open_store", shut)
+    monkeypatch.setattr("palaver.cli.options.open_for_user", shut)
     assert "Please look" in stocked("sessions").out
     assert "Another answer" in stocked("show", "talk").out
     searched = stocked("search", "answer")
