@@ -1,6 +1,7 @@
-"""Law 17: no call from async code makes its event loop wait for a remote store."""
+"""Law 17: no call from async code makes its event loop wait for a store that outlives the process."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,16 +17,18 @@ from palaver.memory import CoreMemory
 from palaver.providers.scripted import ScriptedProvider
 from palaver.session import Dialog
 from palaver.store.memory import MemoryStore
-from palaver.store.protocol import Store
+from palaver.store.protocol import Durability, Store
+from tests.threads import WAIT
 
 FREE = frozenset({"in_transaction", "url", "durability", "capabilities", "remote", "contents"})
 """What a store says of itself without asking anybody."""
 
 
 class RemoteStore:
-    """A store that counts as remote and may not be asked by a thread that runs an event loop."""
+    """A store that counts as remote and durable, and may not be asked by a thread that runs an event loop."""
 
     remote = True
+    durability = Durability.FULL
 
     def __init__(self) -> None:
         self.inner = MemoryStore()
@@ -195,6 +198,32 @@ def test_law_17_dialogs_have_async_forms(store: Any) -> None:  # noqa: ANN401 - 
         return dialog
 
     assert asyncio.run(work()).opened.count == 3
+
+
+def test_law_17_a_loop_goes_on_while_another_writer_has_the_store(tmp_path: Path) -> None:
+    """An append to a file that another writer has locked waits for it, and the loop, which alone can end that, goes on."""
+    path, locked, done = str(tmp_path / "s.db"), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with closing(open_store(path)) as store, store.transaction():
+            Session.create(store, "other")
+            locked.set()
+            done.wait(WAIT)
+
+    async def work(dialog: Dialog) -> None:
+        writer = threading.Thread(target=other)
+        writer.start()
+        locked.wait(WAIT)
+        appending = asyncio.ensure_future(dialog.aappend(UserMessage(content="one")))
+        await asyncio.sleep(0)
+        done.set()
+        await appending
+        writer.join()
+
+    with closing(open_store(path)) as store:
+        dialog = Session.create(store, "talk").root
+        asyncio.run(work(dialog))
+        assert dialog.opened.count == 1
 
 
 def test_async_forms_are_part_of_a_transaction(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ class AgentRun:
         await self.awaited(lambda: self._record(*map(_said, self.dialog.opened.stamped(message))))
 
     async def awaited(self, work: Callable[[], T]) -> T:
-        """Do something with the store, one thing of this run at a time, without the event loop waiting for a network."""
+        """Do something with the store, one thing of this run at a time, without the event loop waiting."""
 
         def alone() -> T:
             with self.lock:

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from palaver import tools
-from palaver.store.protocol import Store
+from palaver.store.protocol import Durability, Store
 
 
 class HasStore(Protocol):
@@ -25,12 +25,11 @@ P = ParamSpec("P")
 
 
 async def awaited(store: Store, work: Callable[[], T]) -> T:
-    """Do something with a store, and return what it returns, without the event loop waiting for a network.
+    """Do something with a store, and return what it returns, without the event loop waiting for a network, a disk or another writer.
 
-    With a remote store it runs in a worker thread. With an embedded one it runs at once, for an append takes about as long as handing it to a
-    thread and back. Once begun it runs to its end, also when the caller is cancelled.
+    It runs in a worker thread, but with a store in memory at once. Once begun it runs to its end, also when the caller is cancelled.
     """
-    return await in_thread(store, work) if store.remote else work()
+    return work() if store.durability is Durability.MEMORY else await in_thread(store, work)
 
 
 async def in_thread(store: Store, work: Callable[[], T]) -> T:

@@ -661,7 +661,7 @@ class Dialog:
         self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]
     ) -> tuple[Message, ...]: ...
     async def aappend(self, message: Any) -> Message | tuple[Message, ...]:
-        """Append as `append` does, without making the event loop wait for a network."""
+        """Append as `append` does, without making the event loop wait."""
         return await awaited(self.store, partial(self.append, message))
 
     @overload
