@@ -17,6 +17,7 @@ from palaver.log import (
     BlockEdit,
     BranchSummary,
     CallStarted,
+    Cancelled,
     Compaction,
     ContextEdit,
     Custom,
@@ -91,6 +92,7 @@ def planted(root: Dialog, words: str) -> list[Entry]:
         Invocation(model=words, manifest={"words": words, "dialog": root.dialog_id}),
         ErrorEntry(error=words, data={"x": words}),
         Quarantine(target=place, reason=words),
+        Cancelled(),
         Tombstone(was=words, role=words, calls=(words,)),
         UnknownEntry.model_validate({"kind": "of tomorrow", "words": words, "dialog": root.dialog_id}),
     ]
