@@ -199,6 +199,10 @@ def test_shredded_session_is_in_no_copy(tmp_path: Path, keys: KeyFolder) -> None
         header = Begun(store, staying.session, staying.dialog).say(b"more")[0]
         with pytest.raises(StoreError, match="no key"):
             store.append(going.dialog, [words(b"more")], header.turn_head, header)
+        again = erase(store, session=going.session)
+        assert (again.complete, again.entries, list(store.sessions(subject="x"))) == (True, 0, [])
+        assert found([copy], going.marks) == {}
+        assert Session.open(store, staying.session).root.messages[0].text_content() == said
 
 
 def test_erasure_waits_for_no_other_writer(postgres_server: Server, keys: KeyFolder) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from palaver.erasure.derived import derived_from
 from palaver.erasure.receipts import erasing_store, subject_digest
-from palaver.errors import InvalidInput, NotFound, require_known
+from palaver.errors import InvalidInput, NotFound, StoreError, require_known
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id
 from palaver.log import Handle, Span, joined, references
 from palaver.store.erasing import Erasing, NotedFile
@@ -33,7 +33,7 @@ class ErasurePreview:
         cleared: The dialogs that would have only tombstones.
         tombstones: The entries that would leave a tombstone: those that were named, and those derived from them, such as summaries, records, labels,
             shortened forms and recorded calls.
-        entries: The number of entries that would be removed or overwritten.
+        entries: The number of entries that would be removed or overwritten, without those of sessions whose key is gone.
         messages: The number of messages among them.
         payloads: The payloads that they name, each with its session. Payloads that other entries also name stay.
         forgotten: The imported conversations that would be forgotten.
@@ -124,11 +124,28 @@ def _entry(handle: Handle) -> Handle:
 
 
 def _of_sessions(store: Erasing, asked: Mapping[str, Any], sessions: tuple[SessionId, ...]) -> ErasurePreview:
+    readable = tuple(session for session in sessions if _has_key(store, session))
+    whole = _of_all(store, asked, sessions)
+    counted = _counted(store, whole if readable == sessions else _of_all(store, asked, readable))
+    return replace(whole, entries=counted.entries, messages=counted.messages, payloads=counted.payloads)
+
+
+def _of_all(store: Erasing, asked: Mapping[str, Any], sessions: tuple[SessionId, ...]) -> ErasurePreview:
     dialogs = tuple(node.dialog_id for session in sessions for node in reversed(store.nodes(session)))
     forgotten = tuple(source for session in sessions for source in store.sources(session))
     noted = tuple(file for session in sessions for file in store.files(session))
-    plan = ErasurePreview(asked=asked, sessions=sessions, dialogs=dialogs, forgotten=forgotten, noted=noted)
-    return _counted(store, plan)
+    return ErasurePreview(asked=asked, sessions=sessions, dialogs=dialogs, forgotten=forgotten, noted=noted)
+
+
+def _has_key(store: Erasing, session: SessionId) -> bool:
+    """Return whether a session can be read: in a backup of an encrypted store may be one whose key was destroyed since."""
+    try:
+        store.has_blob(session, BlobId("0" * 64))
+    except StoreError as error:
+        if error.reason != "no_key":
+            raise
+        return False
+    return True
 
 
 def _of_dialog(store: Erasing, name: str, *, children: bool, tombstones: bool) -> ErasurePreview:
