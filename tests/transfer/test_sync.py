@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count, permutations
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from tests.wire.pictures import png
 
 Entries = dict[tuple[str, int], bytes]
 Side = Store | str
+Step = tuple[str, int, int]
 
 
 def said(dialog: Dialog) -> tuple[str, ...]:
@@ -124,7 +126,7 @@ def write(store: Store, session_id: SessionId, what: str, which: int, word: str)
     return None
 
 
-def settled(sides: list[Side]) -> None:
+def settled(sides: Sequence[Side]) -> None:
     """Sync every pair until nothing is left to do."""
     done: list[Synced] = []
     for _ in range(4):
@@ -134,27 +136,21 @@ def settled(sides: list[Side]) -> None:
     raise AssertionError(f"syncs do not come to an end: {done}")
 
 
-@settings(max_examples=25)
-@given(history=st.lists(st.one_of(WRITES, WRITES, SYNCS), min_size=4, max_size=25), together=st.booleans())
-def test_any_history_converges(
-    history: list[tuple[str, int, int]], *, together: bool, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """Three machines and a folder write and sync in any order: in the end all say the same, all acknowledged is there, and what was there is unchanged."""
-    folder = f"{tmp_path_factory.mktemp('folder')}/"
-    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+def check_convergence(stores: Sequence[Store], folder: str, history: Sequence[Step], *, together: bool) -> None:
+    """Let three machines and a folder write and sync, and check the laws."""
     session = Session.create(stores[0], "talk")
     session.root.append([UserMessage.text("begin " + "w " * 40), model("yes " + "v " * 40)])
     if together:
-        settled([*stores])
+        settled(stores)
     acknowledged = set()
-    for number, (what, one, other) in enumerate(history):
+    for number, (what, mine, other) in enumerate(history):
         if what in {"sync", "folder"}:
             before = [entries(store) for store in stores]
-            if what == "folder" or one != other:
-                assert not sync(stores[one], folder if what == "folder" else stores[other]).refused
+            if what == "folder" or mine != other:
+                assert not sync(stores[mine], folder if what == "folder" else stores[other]).refused
             assert all(old.items() <= entries(store).items() for old, store in zip(before, stores, strict=True))
         else:
-            acknowledged.add(write(stores[one], session.session_id, what, other, f"{what} {number}"))
+            acknowledged.add(write(stores[mine], session.session_id, what, other, f"{what} {number}"))
     before = [entries(store) for store in stores]
     settled([*stores, folder])
     assert all(old.items() <= entries(store).items() for old, store in zip(before, stores, strict=True))
@@ -167,6 +163,33 @@ def test_any_history_converges(
     for store in (*stores, new):
         assert not list(verify_store(store))
         check_session(Session(store, session.session_id))
+
+
+@settings(
+    max_examples=(settings.default or settings()).max_examples // 4
+)  # a quarter of what the profile says: each has twenty syncs
+@given(history=st.lists(st.one_of(WRITES, WRITES, SYNCS), min_size=4, max_size=25), together=st.booleans())
+def test_any_history_converges(
+    history: list[Step], *, together: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Three machines and a folder write and sync in any order: in the end all say the same, all acknowledged is there, and what was there is unchanged."""
+    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+    check_convergence(stores, f"{tmp_path_factory.mktemp('folder')}/", history, together=together)
+
+
+@pytest.mark.parametrize("seed", [109, 143, 153])
+def test_stores_of_all_kinds_converge(seed: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """So they do where one machine has a file, one PostgreSQL, and one a store in memory."""
+    random = Random(seed)  # noqa: S311 - the same histories in each run
+    history = [
+        (random.choice([*WRITERS, "say", "say", "sync", "folder"]), random.randrange(3), random.randrange(3))
+        for _ in range(70)
+    ]
+    server = open_store(request.getfixturevalue("postgres_server").url())
+    stores = [SqliteStore(tmp_path / "here.db"), server, MemoryStore()]
+    check_convergence(stores, f"{tmp_path}/folder/", history, together=bool(seed % 2))
+    for store in stores:
+        store.close()
 
 
 # --- over every kind of side --------------------------------------------------------------------------------------------------------

@@ -121,15 +121,17 @@ def copy_erasures(source: Store, target: Store) -> Iterator[tuple[Thing, str, Go
     """Let the target remember what the source erased, and yield what of it the target still has: a copy deletes nothing."""
     if not (isinstance(source, Erasing) and isinstance(target, Erasing)):
         return
+    known = {(thing, name) for thing, name, _gone in target.all_gone()}
     for thing, name, gone in source.all_gone():
+        if (thing, name) in known:
+            continue
         there: Any = {"session": target.session, "dialog": target.node}.get(thing)
         with suppress(NotFound, Erased):
             if there is not None and there(name):
                 yield thing, name, gone
                 continue
-        if target.gone(thing, name) is None:
-            with target.erasing() as eraser:
-                eraser.remember([(thing, name)], gone)
+        with target.erasing() as eraser:
+            eraser.remember([(thing, name)], gone)
 
 
 def _session_ids(store: Store) -> list[SessionId]:

@@ -166,6 +166,8 @@ def _with_bundles(
     with suppress(NotFound):
         copy.update_session(session_id, trashed_at=store.session(session_id).trashed_at)  # each store has its own trash
     _meet(store, copy, session_id, tally)
+    if record_of(copy, session_id) is None:
+        return  # no file can be read
     heads = SessionAt(copy, session_id).heads()
     path = folder.write(copy, session_id, heads, replacing=[path for path, _ in loaded])
     if isinstance(store, Erasing):

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
 from palaver.errors import Erased, InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId, derive_dialog_id
-from palaver.log import REWRITE, VERSION_OF, Header, Node, Span, body_digest, decode_entry, references
-from palaver.messages import canonical_json
+from palaver.log import (
+    REWRITE,
+    VERSION_OF,
+    Header,
+    Node,
+    Place,
+    Run,
+    Span,
+    body_digest,
+    decode_entry,
+    originals,
+    references,
+)
+from palaver.log.values import LogValue
+from palaver.messages import Message, canonical_json
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.protocol import Copyable, SessionRecord, Store
 from palaver.transfer.copies import renamed_body
@@ -97,6 +112,39 @@ class SessionAt:
 def _renamed(body: bytes, names: Mapping[DialogId, DialogId]) -> bytes:
     there = {old: new for old, new in names.items() if old != new and old.encode() in body}
     return renamed_body(body, there) if there else body
+
+
+def _near(
+    body: bytes, names: Mapping[DialogId, DialogId], inherited: Mapping[DialogId, tuple[DialogId, int]]
+) -> dict[DialogId, DialogId]:
+    """Return the names of the dialogs that an entry's own dialog shares, as far as it shares what the entry names.
+
+    An entry may name what a parent said after the branch: that is where all of the parent is.
+    """
+    near = {old: new for old, (new, _stop) in inherited.items()}
+    if any(names[old] != new and old.encode() in body for old, new in near.items()):
+        for span in _named(decode_entry(body)):
+            if span.dialog in near and span.stop > inherited[span.dialog][1]:
+                del near[span.dialog]
+    return near
+
+
+def _named(value: object) -> Iterator[Span]:
+    """Yield what an entry names."""
+    match value:
+        case Place(dialog=dialog, seq=seq):
+            yield Span(dialog, seq, seq + 1)
+        case Run():
+            yield value.span
+        case LogValue():
+            yield from (span for name in type(value).model_fields for span in _named(getattr(value, name)))
+        case Message():
+            about = (value.metadata, *(result.metadata for result in value.tool_results()))
+            yield from (
+                Span(place.dialog, place.seq, place.seq + 1) for place in chain.from_iterable(map(originals, about))
+            )
+        case tuple():
+            yield from (span for part in value for span in _named(part))
 
 
 class Course(NamedTuple):
@@ -197,11 +245,15 @@ class Way:
 
     def _write(self, plan: Course) -> None:
         node, name = plan.node, plan.name
-        ranges = tuple(Span(self.place(span.dialog, span.stop), span.start, span.stop) for span in node.ranges)
         names = {old: steps[-1][0] for old, steps in self._steps.items()}
-        names |= {span.dialog: new.dialog for span, new in zip(node.ranges, ranges, strict=True)}
+        ends: dict[DialogId, int] = {}
+        for span in node.ranges:
+            ends[span.dialog] = max(span.stop, ends.get(span.dialog, 0))
+        inherited = {old: (self.place(old, stop), stop) for old, stop in ends.items()}
+        ranges = tuple(Span(inherited[span.dialog][0], span.start, span.stop) for span in node.ranges)
         if name not in self.target.nodes:
-            made = replace(node, dialog_id=name, ranges=ranges, parent_id=node.parent_id and names[node.parent_id])
+            parent = node.parent_id and inherited.get(node.parent_id, (names[node.parent_id],))[0]
+            made = replace(node, dialog_id=name, ranges=ranges, parent_id=parent)
             self._create(made, plan.root)
             if plan.like is not None:  # what both have is copied from here: an entry that was erased here stays so
                 self._take(self.target.store, Span(plan.like, 0, plan.start), name, {plan.like: name})
@@ -210,7 +262,7 @@ class Way:
                     f"dialog {name} is {plan.root} as it went on elsewhere from entry {plan.start} on"
                 )
         missing = Span(node.dialog_id, plan.start, plan.length)
-        self.written += self._take(self.source.store, missing, name, {**names, node.dialog_id: name})
+        self.written += self._take(self.source.store, missing, name, {**names, node.dialog_id: name}, inherited)
 
     def _create(self, made: Node, root: DialogId) -> None:
         if made.dialog_id != root:
@@ -246,13 +298,20 @@ class Way:
             self._refuse(node, f"its entry {mine.seq} was erased in {self.target.store.url} and is still here")
         return any(erased)
 
-    def _take(self, store: Store, span: Span, name: DialogId, names: Mapping[DialogId, DialogId]) -> int:
+    def _take(
+        self,
+        store: Store,
+        span: Span,
+        name: DialogId,
+        names: Mapping[DialogId, DialogId],
+        inherited: Mapping[DialogId, tuple[DialogId, int]] = MappingProxyType({}),
+    ) -> int:
         """Copy entries to the end of one of the target's dialogs."""
         target, batch, size = self.target.store, list[tuple[Header, bytes]](), 0
         last = target.last(name) if len(span) else None
         for record in rows(store, self._record.session_id, span, set(), payloads="none", exact=True):
             if isinstance(record, EntryRecord) and record.header is not None:
-                body = _renamed(record.body, names)
+                body = _renamed(record.body, {**names, **_near(record.body, names, inherited)})
                 total = (last.total if last else 0) + len(body)
                 last = record.header._replace(size=len(body), total=total, digest=body_digest(body))
                 self._bring_payloads(references(body))
