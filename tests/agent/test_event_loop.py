@@ -200,7 +200,7 @@ def test_law_17_dialogs_have_async_forms(store: Any) -> None:  # noqa: ANN401 - 
     assert asyncio.run(work()).opened.count == 3
 
 
-def test_law_17_a_loop_goes_on_while_another_writer_has_the_store(tmp_path: Path) -> None:
+def test_law_17_a_loop_goes_on_while_another_writes(tmp_path: Path) -> None:
     """An append to a file that another writer has locked waits for it, and the loop, which alone can end that, goes on."""
     path, locked, done = str(tmp_path / "s.db"), threading.Event(), threading.Event()
 

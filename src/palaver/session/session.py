@@ -17,7 +17,7 @@ from palaver.messages.frozen import EMPTY
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime
 from palaver.session import branches
-from palaver.session.awaited import awaited, in_thread, in_worker
+from palaver.session.awaited import awaited, in_worker
 from palaver.session.calls import CallHistory
 from palaver.session.compaction import BudgetLike, Compactions, PolicyLike
 from palaver.session.costs import cost_of_messages, cost_of_session
@@ -866,6 +866,7 @@ class Dialog:
 
     def request(  # noqa: PLR0913 - all but the first two by keyword
         self,
+        /,
         profile: wire.Profile | str,
         model: str,
         *,
@@ -939,9 +940,7 @@ class Dialog:
 
     aview = in_worker(view)
 
-    async def arequest(self, profile: wire.Profile | str, model: str, **options: Any) -> wire.Request:  # noqa: ANN401 - as for `request`
-        """Do the same as `request` without making the event loop wait: in a worker thread."""
-        return await in_thread(self.store, partial(self.request, profile, model, **options))
+    arequest = in_worker(request)
 
     @cached_property
     def calls(self) -> CallHistory:
