@@ -16,7 +16,7 @@ import pytest
 from palaver.ids import DialogId, SessionId, derive_dialog_id, derive_id
 from palaver.log import Node, Span
 from palaver.store import Durability, SessionRecord, SqliteStore, Store
-from palaver.store.postgres.database import _statements
+from palaver.store.postgres.database import PostgresRows
 from palaver.store.postgres.opening import address
 from palaver.store.sqlite.opening import SqliteOpener
 from palaver.testing.store_laws import Begun, begin
@@ -190,11 +190,12 @@ def test_law_11_few_rows_are_read(postgres_server: Server) -> None:
         connection.execute(_FILL)
         longest = "SELECT session_no, dialog_no, dialog_id FROM dialogs ORDER BY session_no LIMIT 1"
         session_no, dialog_no, dialog_id = connection.execute(longest).fetchone() or (0, 0, "")
+        rows = PostgresRows(connection, address(url).schema, 1)
         for name, where, values in _STATEMENTS:
-            asked = _statements(address(url).schema)[name].replace("/*where*/", where)
+            asked = rows.sql[name].replace("/*where*/", where)
             numbers = {"session_no": session_no, "dialog_no": dialog_no, "dialog_id": dialog_id}
             explain = f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {asked}"
-            (told,) = connection.execute(explain, values | numbers).fetchone() or ("",)
+            (told,) = next(rows.ask(explain, values | numbers))
             (explained,) = told if isinstance(told, list) else json.loads(str(told))
             assert rows_read(explained["Plan"]) <= 20 * PAGE, json.dumps(explained, indent=1)
     emptied(postgres_server)
