@@ -8,7 +8,8 @@ import apsw
 
 from palaver.ids import DialogId
 from palaver.store import Durability, MemoryStore, SqliteStore, Store
-from palaver.store.routed import PartStore, RoutedStore
+from palaver.store.route import PartStore
+from palaver.store.routed import RoutedStore
 from palaver.testing.store_laws import Backend
 
 

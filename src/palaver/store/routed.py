@@ -6,140 +6,41 @@ first session that it writes to chooses it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
-from dataclasses import replace
-from functools import partial, update_wrapper
+from functools import update_wrapper
 from heapq import merge
 from inspect import signature
 from itertools import chain, islice, zip_longest
-from threading import local
-from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from palaver.errors import Ambiguous, Erased, InvalidInput, NotFound, PalaverError, StoreError
-from palaver.ids import BlobId, DialogId, SessionId, new_session_id
+from palaver.errors import Ambiguous, Erased, NotFound, StoreError
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Node
-from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, Placed, Stray, Thing
-from palaver.store.lease import Lease, Leasing
-from palaver.store.protocol import Capability, Copyable, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.erasing import Eraser, Gone, KeptReceipt, Placed, Stray, Thing
+from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import closed
+from palaver.store.route import PartStore, Route, is_id, take_places
 from palaver.store.verify import Inspectable
 
-PART = "palaver part"
-"""The name of the lease by which a database remembers which one it is, and of how many."""
-
-_ID = re.compile(r"[0-9a-f]{32}")
 _DURABILITY = (Durability.MEMORY, Durability.NORMAL, Durability.FULL)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class PartStore(Erasing, Copyable, Leasing, Protocol):
-    """One database of a routed store: all of palaver's stores can be one."""
-
-
-class _Transaction(local):
-    """The blocks that a thread is inside of, each with what it began, the locks around them all, and the database that they write to."""
-
-    def __init__(self) -> None:
-        self.blocks: list[ExitStack] = []
-        self.locks = ExitStack()
-        self.part: int | None = None
-
-
-class _Route:
-    """Which database has what, and the transactions of each thread.
-
-    Attributes:
-        stores: The databases.
-    """
-
-    def __init__(self, stores: Sequence[PartStore]) -> None:
-        self.stores = tuple(stores)
-        self._own = _Transaction()
-
-    def at(self, name: str) -> PartStore:
-        return self.stores[self.number(name)]
-
-    def number(self, name: str) -> int:
-        """Return which database has a session or dialog: the high bits, for partitions in a database use the low ones."""
-        return int(name[-4:], 16) * len(self.stores) >> 16 if _is_id(name[-32:]) else 0
-
-    def to(self, name: str) -> PartStore:
-        """Return the database of a session or dialog for a write, in the transaction of this thread."""
-        return self.writing(self.number(name))
-
-    def writing(self, part: int) -> PartStore:
-        own, store = self._own, self.stores[part]
-        if own.blocks and own.part is None:
-            for block in own.blocks:
-                block.enter_context(store.transaction())
-            own.part = part
-        if own.blocks and own.part != part:
-            raise StoreError(
-                "A transaction of a store over several databases writes to one of them, and this session is in another.",
-                reason="unsupported",
-                hint="Write to each session in a transaction of its own, or make them with new_session_id(like=…).",
-            )
-        return store
-
-    def answers(self, ask: Callable[[PartStore], T]) -> list[T]:
-        """Return the answers of the databases that have one; where none has, raise what they say, first of all that it was erased."""
-        answers: list[T] = []
-        errors: list[PalaverError] = []
-        for store in self.stores:
-            try:
-                answers.append(ask(store))
-            except (NotFound, Erased) as error:
-                errors.append(error)
-        if not answers:
-            raise min(errors, key=lambda error: not isinstance(error, Erased))
-        return answers
-
-    @contextmanager
-    def transaction(self, lock: str = "") -> Iterator[None]:
-        """Make one step of the writes of this thread inside the block, all to one database."""
-        own = self._own
-        with ExitStack() as outside, ExitStack() as block:
-            if not own.blocks:
-                own.locks = outside
-            if own.part is not None:
-                block.enter_context(self.stores[own.part].transaction())
-            if lock:  # it lasts until all is written
-                (block if own.part == 0 else own.locks).enter_context(self.stores[0].transaction(lock))
-            own.blocks.append(block)
-            try:
-                yield
-            finally:
-                own.blocks.pop()
-                if not own.blocks:
-                    own.part = None
-
-    @property
-    def in_transaction(self) -> bool:
-        """Whether this thread is inside a transaction."""
-        return bool(self._own.blocks)
-
-    @property
-    def current(self) -> int:
-        """The database of this thread's transaction; the first where it has none yet."""
-        return self._own.part or 0
-
-
 def _read(method: Callable[Concatenate[PartStore, P], T]) -> Callable[Concatenate[RoutedStore, P], T]:
     """Return a method that reads, of the database that has the session or dialog of the first argument."""
-    return _routed(method, _Route.at)
+    return _routed(method, Route.at)
 
 
 def _written(method: Callable[Concatenate[PartStore, P], T]) -> Callable[Concatenate[RoutedStore, P], T]:
     """Return a method that writes, of the database that has the session or dialog of the first argument."""
-    return _routed(method, _Route.to)
+    return _routed(method, Route.to)
 
 
 def _routed(
-    method: Callable[Concatenate[PartStore, P], T], place: Callable[[_Route, str], PartStore]
+    method: Callable[Concatenate[PartStore, P], T], place: Callable[[Route, str], PartStore]
 ) -> Callable[Concatenate[RoutedStore, P], T]:
     _self, key, *_more = signature(method).parameters
 
@@ -184,9 +85,9 @@ class RoutedStore:
         self.capabilities = shared - {Capability.SPANNING}
         self.url = " ".join(store.url for store in stores)
         self.remote = any(store.remote for store in stores)
-        self.route = _Route(self.stores)
+        self.route = Route(self.stores)
         self._open = True
-        _numbered(self.stores)
+        take_places(self.stores)
 
     def __enter__(self) -> Self:
         """Return the store."""
@@ -282,7 +183,7 @@ class RoutedStore:
 
     def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
         """Return the one dialog whose id begins with `prefix`."""
-        if session_id is not None or _is_id(prefix):
+        if session_id is not None or is_id(prefix):
             return self.route.at(session_id or prefix).resolve(prefix, session_id)
 
         def named(store: PartStore) -> tuple[str, ...]:
@@ -371,7 +272,7 @@ class RoutedStore:
     def erasing(self) -> Iterator[Eraser]:
         """Begin an erasure: one transaction."""
         with self.transaction():
-            yield _RoutedEraser(self.route)
+            yield RoutedEraser(self.route)
 
     def gone(self, thing: Thing, name: str) -> Gone | None:
         """Return when something was erased; a dialog may be named by the first digits of its id."""
@@ -394,10 +295,10 @@ class RoutedStore:
         return merge(*(store.strays() for store in self.stores))
 
 
-class _RoutedEraser:
+class RoutedEraser:
     """What may be done inside an erasure, each step in the database that it is about."""
 
-    def __init__(self, route: _Route) -> None:
+    def __init__(self, route: Route) -> None:
         self._route = route
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
@@ -456,39 +357,5 @@ class _RoutedEraser:
             eraser.keep_receipt(receipt)
 
 
-def _is_id(name: str) -> bool:
-    return _ID.fullmatch(name) is not None
-
-
 def _records(store: PartStore) -> Iterator[SessionRecord]:
     return chain(store.sessions(), store.sessions(trashed=True))
-
-
-def _numbered(stores: Sequence[PartStore]) -> None:
-    """Let each database remember which one it is.
-
-    Raises:
-        InvalidInput: One is not what it should be.
-    """
-    marks = [store.lease(PART).holder for store in stores]
-    name = next((mark.rpartition(" ")[2] for mark in marks if mark), new_session_id())
-    for number, (store, mark) in enumerate(zip(stores, marks, strict=True), 1):
-        if mark and mark != f"{number} of {len(stores)} of store {name}":
-            raise InvalidInput(
-                f"Database {number} of these {len(stores)} is {mark}.",
-                hint=f"Name all databases of a store, each once, in the order in which they were made{'' if name in mark else f', and none but those of {name}'}.",
-            )
-        if not mark and (next(store.sessions(limit=1), None) or next(store.sessions(trashed=True, limit=1), None)):
-            raise InvalidInput(
-                f"Database {number} of these {len(stores)} has sessions already, and is no part of a store.",
-                hint="Make the store of empty databases, and copy into it: palaver store copy.",
-            )
-    for number, store in enumerate(stores, 1):
-        if not marks[number - 1]:
-            mine = f"{number} of {len(stores)} of store {name}"
-            made = store.change_lease(PART, partial(_marked, mine))
-            name = made.holder.rpartition(" ")[2]  # another process may have been faster
-
-
-def _marked(mine: str, lease: Lease, _now: float) -> Lease:
-    return lease if lease.holder else replace(lease, holder=mine)
