@@ -20,6 +20,8 @@ REFERENCE = PAGE.parent / "reference" / "commands.md"
 IDS = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|[0-9a-f]{12})(?![0-9a-zA-Z])")
 COMMON = {"--store", "--json", "--help"}
 """Options that the page explains once."""
+SPOKEN = ("chat", "mcp")
+"""Commands without `--json`: a person or a program talks with them."""
 STORELESS = ("lab", "models", "queue", "sync", "work")
 """Commands without `--store`: they need no store, or their arguments name it."""
 
@@ -70,9 +72,12 @@ class Shell:
 def reference() -> str:
     """Return the reference of all commands, from the commands."""
     sections = "".join(_section(name, loaded(name)) for group in COMMANDS.values() for name in group)
-    storeless = f"{', '.join(f'`{name}`' for name in STORELESS[:-1])} and `{STORELESS[-1]}`"
-    common = f"Every command takes `--help`, every one but `chat` takes `--json`, and every one but {storeless} takes `--store`; [the command line](../cli.md) shows examples."
+    common = f"Every command takes `--help`, every one but {_and(SPOKEN)} takes `--json`, and every one but {_and(STORELESS)} takes `--store`; [the command line](../cli.md) shows examples."
     return f"# Commands\n\n{common}\n\n{sections}".rstrip() + "\n"
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`"
 
 
 def _section(name: str, command: Any, above: str = "palaver") -> str:  # noqa: ANN401 - of a class that Typer keeps to itself
@@ -82,7 +87,7 @@ def _section(name: str, command: Any, above: str = "palaver") -> str:  # noqa: A
         return f"## {name}\n\n{command.help}\n\n{lines}"
     names = {name for one in command.params for name in one.opts}
     assert all(one.help for one in command.params), f"{name} has an option without a word about it"
-    assert ("--json" in names or name == "chat", "--store" in names or name in STORELESS) == (True, True), name
+    assert ("--json" in names or name in SPOKEN, "--store" in names or name in STORELESS) == (True, True), name
     shown = [one for one in command.params if not COMMON & set(one.opts)]
     words = [_word(one) for one in shown if one.param_type_name == "argument"]
     usage = " ".join([above, name, *words])
