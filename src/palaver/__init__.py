@@ -16,7 +16,7 @@ What the model sees: `Fit`, `fit`, `ContextManager`, `Policy`, `compose`, `Defau
 Prompts and tools: `DefaultTagParser`, `Format`, `Prompt`, `Runtime`, `CallContext`, `Function`, `Toolbox`,
     `ToolReply`, `tool`.
 
-Agents and models: `Agent`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `ModelSummarizer`,
+Agents and models: `Agent`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `Limits`, `ModelSummarizer`,
     `ProviderInvoker`, `Tactic`, `Trace`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`, `Provider`, `Retry`,
     `ScriptedProvider`, `TextDelta`, `collect`, `connect_model`.
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Answer as Answer,
         Decision as Decision,
         Invoker as Invoker,
+        Limits as Limits,
         ModelSummarizer as ModelSummarizer,
         ProviderInvoker as ProviderInvoker,
         Trace as Trace,
@@ -139,7 +140,7 @@ if TYPE_CHECKING:
 __all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
     __name__,
     {
-        "palaver.agent": "Agent AgentEvent Answer Decision Invoker ModelSummarizer ProviderInvoker Trace TurnStream decide subagent",
+        "palaver.agent": "Agent AgentEvent Answer Decision Invoker Limits ModelSummarizer ProviderInvoker Trace TurnStream decide subagent",
         "palaver.compat.building": "build_agents",
         "palaver.compat.config": "load_config",
         "palaver.compat.tactic": "Tactic",

@@ -400,8 +400,8 @@ class AgentFailure(PalaverError):
 
     Attributes:
         trace: The `palaver.Trace` of the call, with all its requests and answers.
-        kind: `provider`, `repair`, `steps` or `callback`.
-        error: What failed: a `ProviderError`, a text or an exception; None where there is nothing to name.
+        kind: `provider`, `repair`, `steps`, `limit` or `callback`.
+        error: What failed: a `ProviderError`, a `LimitReached`, a text or an exception; None where there is nothing to name.
     """
 
     kind: str = ""

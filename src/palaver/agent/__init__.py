@@ -24,6 +24,7 @@ from palaver.agent.invoking import (
     ProviderInvoker,
     StreamHandler,
 )
+from palaver.agent.limits import LimitReached, Limits
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
 from palaver.agent.trace import Answer, Trace
@@ -43,6 +44,8 @@ __all__ = [
     "Delivered",
     "InvokeResult",
     "Invoker",
+    "LimitReached",
+    "Limits",
     "ModelSummarizer",
     "ProviderInvoker",
     "Retrying",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaim
 from palaver.agent.compacting import compacted
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler, require_invoker
+from palaver.agent.limits import Guard, Ledger, Ledgers, require_limited, require_prices
 from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords
 from palaver.agent.run import AgentRun, Listeners
 from palaver.agent.steps import go
@@ -127,7 +129,7 @@ class Agent(Generic[OutputT]):
         Raises:
             InvalidInput: A value is wrong, or an option does not exist.
             InfeasibleBudget: The budget leaves no token for any input.
-            NotFound: The prompt is not registered, or no policy has the name.
+            NotFound: The prompt is not registered, no policy has the name, or a limit is in dollars and a model has no known price.
         """
         owner: object = name
         if not isinstance(owner, str) or not owner:
@@ -160,6 +162,7 @@ class Agent(Generic[OutputT]):
         self._delivered: dict[DialogId, str] = {}
         self._unsaved: dict[tuple[str, str], ToolMessage] = {}
         self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
+        self._ledgers: Ledgers = defaultdict(Ledger)
         self._settings({})  # raises for a wrong value now, not at the first call
 
     def _prompt(self, prompt: object) -> Prompt:
@@ -583,13 +586,15 @@ class Agent(Generic[OutputT]):
 
         Raises:
             InvalidInput: A message waits for its answer, the provider compacts no conversation of the model, or the view would not become smaller.
+            AgentFailure: A limit of the session or subject is reached.
             ProviderError: The provider returned no compaction.
             Busy: A turn is running in the dialog.
             Conflict: Another process wrote to the dialog meanwhile.
         """
         dialog, settings = self._named(alias), self._settings({})
+        guard = Guard(self.options.all_limits, dialog, None, self._ledgers)
         with RUNNING.turn(dialog.store, dialog.dialog_id):
-            return await compacted(dialog, settings)
+            return await compacted(dialog, settings, guard)
 
     async def answer_in(self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = "") -> Trace:
         """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again.
@@ -659,6 +664,11 @@ class Agent(Generic[OutputT]):
             raise InvalidInput(
                 f"Triggers do nothing under the policy {manager.name!r}: the provider compacts.", hint=hint
             )
+        outer = None if within is None or within.guard is None else within.guard.limits
+        limits = (*self.options.all_limits, *(outer or ()))
+        summarizes = getattr(self.options.summarizer, "model", "")
+        require_prices(limits, filter(None, (self.model, *self.options.fallback_models, summarizes)))
+        require_limited(call.get("more"), self.options.all_limits)
         return CallSettings(
             agent=self,
             options=self.options,
@@ -718,6 +728,8 @@ class Agent(Generic[OutputT]):
         if not text and not turn.inbox and (self._was_answered(dialog, turn) or empty):
             raise _nothing_new()
         trace.resumed = turn.began >= 0
+        outer = None if settings.within is None else settings.within.guard
+        guard = Guard(self.options.all_limits, dialog, turn, self._ledgers, outer)
         former, seen = dialog.top_prompt, turn.seen
         said = None
         if text:
@@ -739,7 +751,9 @@ class Agent(Generic[OutputT]):
                     prompt=prompt,
                     toolbox=await offered(prompt, settings, stack),
                     trace=trace,
+                    guard=guard,
                     said=said,
+                    more=settings.call.get("more"),
                     listeners=Listeners((settings.tracer, self.options.stream_handler, handler)),
                     instructions=settings.instructions or self._instructions.get(dialog.dialog_id, ""),
                     unsaved=self._unsaved,

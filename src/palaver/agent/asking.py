@@ -160,11 +160,17 @@ class _Answering:
     async def handle(self, event: Event | Asking) -> None:
         """Handle an event. The invocation is recorded before the request is sent."""
         if isinstance(event, Asking):
-            await run_in_worker(partial(self._run.dialog.calls.record, event.request))
+            await run_in_worker(partial(self._record, event.request))
             self.request = event.request
         else:
             self._add(event)
         await self._run.listeners.emit(event)
+
+    def _record(self, request: Request) -> None:
+        """Record the invocation if no limit is reached. Meanwhile no sub-agent's turn of this process records another."""
+        with self._run.guard.lock:
+            self._run.guard.require(self._run.trace)
+            self._run.dialog.calls.record(request)
 
     def _add(self, event: Event) -> None:
         model = self._run.settings.model
@@ -284,6 +290,7 @@ async def _once(run: AgentRun, closing: str, limit: int | None) -> InvokeResult:
     if not isinstance(settings.invoker, ProviderInvoker):
         # raises Conflict if another process took over, before anything is paid for
         await run.awaited(run.dialog.record)
+        await run.within_limits()
     run.answering = answering = _Answering(run)
     try:
         result = await settings.invoker.invoke(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from palaver.agent.claim import require_unclaimed
 from palaver.agent.events import Asking, Compacted
 from palaver.agent.invoking import WorkingCopy
+from palaver.agent.limits import Guard
 from palaver.agent.options import CallSettings
 from palaver.agent.run import AgentRun
 from palaver.agent.turn import REFUSED, REPEATED, RejectedAnswer, read_turn
@@ -106,14 +107,16 @@ def _for_model(settings: CallSettings, manager: Policy) -> Policy:
 # --- between two turns ---------------------------------------------------------------------------------------------------
 
 
-async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
+async def compacted(dialog: Dialog, settings: CallSettings, guard: Guard) -> Handle:
     """Compact a conversation now: commit the policy's plan, or append the block that the provider returns when it is asked.
 
     Raises:
         InvalidInput: A turn is not over, the provider compacts no conversation of the model, or the view would not become smaller.
+        AgentFailure: A limit of the session or subject is reached.
         ProviderError: The provider returned no compaction.
         Conflict: Another process wrote meanwhile.
     """
+    await run_in_worker(guard.require)
     if not await run_in_worker(partial(_answered, dialog)):
         raise InvalidInput(
             "Between an answer and the next message a conversation is compacted; this one waits for an answer."
@@ -121,7 +124,7 @@ async def compacted(dialog: Dialog, settings: CallSettings) -> Handle:
     manager = settings.context_manager or policy(DEFAULT_POLICY, settings.model)
     if isinstance(manager, Policy) and manager.asks_provider:
         return await _asked(dialog, settings, _for_model(settings, manager))
-    compaction, summarizer = dialog.compaction, settings.options.summarizer
+    compaction, summarizer = dialog.compaction, guard.counted(settings.options.summarizer)
     known: dict[str, Any] = {"budget": settings.budget, "model": settings.model}
     if summarizer is None:
         preview = await run_in_worker(partial(compaction.preview, manager, **known))
@@ -242,7 +245,7 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
         return None
     if plan.composed.after.total >= plan.composed.before.total:
         return None
-    summarizer, headings = run.settings.options.summarizer, manager.headings or HEADINGS
+    summarizer, headings = run.guard.counted(run.settings.options.summarizer), manager.headings or HEADINGS
     summarized = Summarized(composed=plan.composed)
     if summarizer is not None:
         meter = _meter(run)
@@ -270,6 +273,8 @@ async def _committed(run: AgentRun, manager: Policy, plan: _Proposal | None) -> 
         if isinstance(error, Conflict):
             raise
         return None  # an exact count shows that it is not smaller: send the view as it is
+    finally:
+        run.guard.settle()
     await run.awaited(run.look)
     restored = await _restored(run, manager, plan.before, made.view)
     sizes = made.before.total, made.after.total

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias, TypedDict
 
 from palaver.agent.approvals import Approver
 from palaver.agent.invoking import Invoker, StreamHandler
+from palaver.agent.limits import Limits, limits_of
 from palaver.context import ContextManager
 from palaver.context.summary import Summarizer
 from palaver.context.triggers import Trigger
@@ -35,6 +36,7 @@ class AgentOptions:
         max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK; that of
             the OpenAI Agents SDK is 10.
         max_llm_recall: The maximum number of retries when the provider fails; 0 follows `retry`.
+        limits: What a turn, a session or a subject may spend; several as a list. A turn that reaches one ends with `AgentFailure`.
         retry: When and how often to retry; None for never.
         fallback_models: The models to ask in turn when one refuses to answer, by the provider's names. The dialog stays with the one that accepts.
         fallback: The policy to use if the context manager raises. By default the turn fails with `PolicyFailed`.
@@ -54,6 +56,7 @@ class AgentOptions:
     max_exception_retry: int = 3
     max_interrupt_steps: int = 20
     max_llm_recall: int = 0
+    limits: Limits | Sequence[Limits] | None = None
     retry: Retry | None = None
     fallback_models: Sequence[str] = ()
     fallback: str | None = None
@@ -80,6 +83,12 @@ class AgentOptions:
                 raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
         if isinstance(self.fallback_models, str):
             raise InvalidInput(f"fallback_models is {self.fallback_models!r}.", hint="Pass a list of models.")
+        _ = self.all_limits
+
+    @property
+    def all_limits(self) -> tuple[Limits, ...]:
+        """The limits as a tuple."""
+        return limits_of(self.limits)
 
     @classmethod
     def of(cls, keywords: OptionKeywords) -> Self:
@@ -109,6 +118,7 @@ class OptionKeywords(TypedDict, total=False):
     max_exception_retry: int
     max_interrupt_steps: int
     max_llm_recall: int
+    limits: Limits | Sequence[Limits] | None
     retry: Retry | None
     fallback_models: Sequence[str]
     fallback: str | None
@@ -138,6 +148,7 @@ class CallArguments(TypedDict, total=False):
         parser_args: Further arguments of the prompt's parser.
         take_over: Whether to continue a turn that another process began and did not end, because the caller knows that it runs no more: its queue
             runs one job a session. Should it run after all, its next step raises `Conflict`. Default: False.
+        more: What this call allows in addition to the limit of the same `per`, for the turn, the session or the subject. The log records it.
         abandon: Whether to go on without the decisions that calls wait for. The model reads that they were not run. Default: False.
         messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
         prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
@@ -148,6 +159,7 @@ class CallArguments(TypedDict, total=False):
     args: Mapping[str, Any] | None
     parser_args: Mapping[str, Any] | None
     take_over: bool
+    more: Limits | None
     abandon: bool
     messages: Conversation | None
     prompt_args: Mapping[str, Any] | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ import anyio
 from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent, Delivered
 from palaver.agent.invoking import StreamHandler
+from palaver.agent.limits import MORE, Guard, Limits
 from palaver.agent.options import CallSettings
 from palaver.agent.trace import Answer, Trace
 from palaver.agent.turn import CALL, TurnState, deliveries
@@ -107,6 +108,7 @@ class AgentRun:
         prompt: The prompt that governs the call from beginning to end.
         toolbox: The tools of the prompt and the agent.
         trace: The trace.
+        guard: Checks the limits of what it may spend.
         said: The message with which the turn begins, until it is written; None if there is none.
         listeners: The listeners of its events.
         instructions: The system prompt that must be in force; empty to keep the dialog's.
@@ -118,6 +120,7 @@ class AgentRun:
         memo: The compiled exchanges of the last request.
         lock: Held while the run uses the store: results of parallel calls are written one after the other.
         left: What the refusal of a model left for the next one.
+        more: What the call allows in addition to a limit, until it is written.
     """
 
     settings: CallSettings
@@ -126,6 +129,7 @@ class AgentRun:
     prompt: Prompt
     toolbox: Toolbox
     trace: Trace
+    guard: Guard
     listeners: Listeners
     instructions: str = ""
     said: Message | None = None
@@ -137,6 +141,7 @@ class AgentRun:
     memo: Memo = field(default_factory=Memo)
     lock: threading.RLock = field(default_factory=threading.RLock)
     left: Mapping[str, Any] = EMPTY
+    more: Limits | None = None
 
     @property
     def context(self) -> CallContext:
@@ -147,6 +152,7 @@ class AgentRun:
             agent=settings.agent,
             trace=self.trace,
             fence=Handle(self.dialog.dialog_id, began) if began >= 0 else None,
+            guard=self.guard,
             tracer=settings.tracer,
             deps=settings.options.deps,
             on_progress=self.listeners.note,
@@ -186,6 +192,15 @@ class AgentRun:
             self.dialog.opened.refresh()
         self.turn.catch_up(self.dialog.opened.recent, self.dialog.dialog_id)
 
+    async def within_limits(self) -> None:
+        """Raise if a limit is reached.
+
+        Raises:
+            AgentFailure: A limit is reached; the kind is `limit`.
+        """
+        if self.guard.limits:
+            await self.awaited(partial(self.guard.require, self.trace))
+
     def view(self) -> View:
         """Return the whole view after the newest own entry."""
         return self.dialog.opened.known_view()
@@ -215,7 +230,7 @@ class AgentRun:
     def _begin(self, come: Iterable[Entry]) -> None:
         store, dialog_id = self.dialog.store, self.dialog.dialog_id
         # the process that ran it is dead, or silent for too long: `require_unclaimed` has looked
-        closing = (TurnEnded(outcome="interrupted"),) if self.turn.open else ()
+        closing = (TurnEnded(outcome="interrupted", at=self._last_step()),) if self.turn.open else ()
         said = () if self.said is None else (MessageEntry(message=self.said),)
         data = {
             "began": self.turn.began if self.turn.began >= 0 else None,
@@ -223,7 +238,7 @@ class AgentRun:
             "prompt": self.prompt.path,
             "process": this_process(),
         }
-        marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data)
+        marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data), *self._granted()
         try:
             if said and (closing or self.turn.pending):  # the calls of the turn come before the message
                 with store.transaction():
@@ -235,9 +250,22 @@ class AgentRun:
             raise Busy(dialog_id, error.expected, error.actual) from error
         self.said = None
 
+    def _last_step(self) -> float:
+        """Return when the turn made its last step: a process that was killed did nothing after it."""
+        recent = self.dialog.opened.recent
+        return recent.header(self.dialog.dialog_id, recent.last(self.dialog.dialog_id).turn_head).at
+
+    def _granted(self) -> Iterator[Custom]:
+        """Yield the entry of what the call allows in addition to a limit, once."""
+        more, self.more = self.more, None
+        if more is not None:
+            yield Custom(custom_type=MORE, data={"per": more.per, **more.amounts})
+
     async def queue(self) -> None:
-        """Store the message of the call in the inbox, if there is one. It is delivered at the next request to the model."""
+        """Store the message of the call in the inbox, if there is one, and what the call allows. It is delivered at the next request to the model."""
         await self.awaited(self._queue)
+        for entry in self._granted():
+            await self.awaited(partial(self.dialog.opened.annotate, entry))
 
     def _queue(self) -> None:
         if self.said is not None:

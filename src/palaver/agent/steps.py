@@ -162,6 +162,7 @@ async def _steps(run: AgentRun) -> None:
         await run.begin(deliver=isinstance(first, Ask))
     while run.turn.open:
         step = next_step(run)
+        await _within_limits(run, step)
         match step:
             case Ask():
                 await ask(run, final=step.final)
@@ -176,6 +177,12 @@ async def _steps(run: AgentRun) -> None:
         run.require_listeners()
     run.deliver(_delivered(run))
     run.trace.state = "success"
+
+
+async def _within_limits(run: AgentRun, step: Step) -> None:
+    """Check the limits before a step that spends, and when a sub-agent stopped at one."""
+    if isinstance(step, Ask | Settle) or (isinstance(step, Wait) and run.suspended):
+        await run.within_limits()
 
 
 async def _wait(run: AgentRun) -> None:

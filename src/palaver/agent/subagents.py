@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from palaver.agent.agent import Agent
 from palaver.agent.calls import SUSPENDED
 from palaver.agent.turn import read_turn, subagent_dialog
-from palaver.errors import InvalidInput
+from palaver.errors import AgentFailure, InvalidInput
 from palaver.ids import DialogId
 from palaver.log import Handle, Header, child_of, copy_of, lineage
 from palaver.messages import Role
@@ -63,7 +63,13 @@ def subagent(
         store, words = context.dialog.store, f"{brief}\n\n{task}".strip()
         child = await awaited(store, partial(_dialog, context, agent, inherits, prompt_args, words))
         own = rendered(agent.system_prompt, prompt_args) if inherits == "fork" else ""
-        trace = await agent.answer_in(child, within=context, instructions=own)
+        try:
+            trace = await agent.answer_in(child, within=context, instructions=own)
+        except AgentFailure as failure:
+            # the caller's turn ends at its limit, too, and when it continues, so does this one
+            if failure.kind != "limit" or context.guard is None or not await awaited(store, context.guard.is_reached):
+                raise
+            return ToolReply(failure.message, metadata={SUSPENDED: child.dialog_id})
         if trace.state == "waiting" or trace.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
         answer = await awaited(store, partial(_newest, child, lambda header: header.role == Role.ASSISTANT))

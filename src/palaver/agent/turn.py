@@ -95,6 +95,7 @@ class TurnState:
 
     Attributes:
         began: The number of its first `turn_started`, or -1.
+        since: The number of the entry since which a limit of the turn counts: its first, or the user's message after it had stopped; or -1.
         open: Whether a process is running it, or died while running it.
         outcome: How it last ended: `final`, `failed`, `interrupted` or `waiting`; empty before that.
         prompt: The path of the prompt that governs it, or empty.
@@ -116,6 +117,7 @@ class TurnState:
     """
 
     began: int = -1
+    since: int = -1
     open: bool = False
     outcome: str = ""
     prompt: str = ""
@@ -169,17 +171,18 @@ class TurnState:
         self.seen = seq + 1
         match entry:
             case MessageEntry(message=message):
-                self._add_message(message)
+                self._add_message(seq, message)
             case CallStarted():
                 self._add_start(entry)
             case Approval():
                 self._add_decision(entry)
             case Inbox(message=message) if not entry.erased:
                 self.inbox[seq] = message
-                self._overtake(message)
+                self._overtake(seq, message)
             case TurnStarted():
                 self.open = True
                 self.began = seq if self.began < 0 else self.began
+                self.since = seq if self.since < 0 else self.since
             case TurnEnded(outcome=outcome):
                 self._end(outcome)
             case Custom(custom_type=name, data=data):
@@ -206,7 +209,7 @@ class TurnState:
             self.prompt = str(data.get("prompt") or "")
             self.process = str(data.get("process") or "")
 
-    def _add_message(self, message: Message) -> None:
+    def _add_message(self, seq: int, message: Message) -> None:
         if message.is_assistant_side:
             self.response = message
             self.rounds += message.is_function_call or unfinished(message)
@@ -220,12 +223,13 @@ class TurnState:
             self.said = True
             self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
             self.repeats.pop(message.metadata.get(REPEATED, ""), None)
-            self._overtake(message)
+            self._overtake(seq, message)
 
-    def _overtake(self, message: Message) -> None:
+    def _overtake(self, seq: int, message: Message) -> None:
         """Note that a user's message came after the turn had stopped."""
         if message.role is Role.USER and not self.open:
             self.overtaken = True
+            self.since = seq
             self._count_anew()
 
     def _add_result(self, result: ToolResultContent) -> None:

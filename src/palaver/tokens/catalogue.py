@@ -79,7 +79,7 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     """
     asked = read_name(name)
     family = family_of(asked.bare)
-    limits = next((row for pattern, row in _LIMITS if pattern.match(asked.bare)), Limits())
+    limits = next((row for pattern, row in _LIMITS if pattern.match(asked.bare)), WindowLimits())
     listing = find(asked)
     listed = listing.context_window if listing else None
     long_window = asked.long_window and listing is not None
@@ -213,7 +213,7 @@ def close_names(name: ModelName) -> tuple[str, ...]:
 # --- our own table -----------------------------------------------------------------------------------------------------
 
 
-class Limits(NamedTuple):
+class WindowLimits(NamedTuple):
     """What one row says; None where it says nothing.
 
     Attributes:
@@ -241,40 +241,40 @@ _LIMITS = tuple(
     (re.compile(pattern), limits)
     for pattern, limits in (
         # OpenAI. From GPT-5 on, the pages state a window and an input that is smaller by the longest answer.
-        (r"gpt-5(\.\d+)?-chat", Limits(16_384, 128_000)),
-        (r"gpt-5-pro", Limits(272_000)),
-        (r"gpt-5\.3-codex-spark", Limits(None, 128_000)),
-        (r"gpt-(5\.[5-9]|6)(?!\d)", Limits(128_000, 1_050_000, apart=True)),
-        (r"gpt-([5-9]|\d\d)", Limits(128_000, apart=True)),
-        (r"gpt-4\.1", Limits(32_768, 1_047_576)),
-        (r"gpt-4o-2024-05-13|gpt-4($|-)|gpt-3\.5", Limits(4_096)),
-        (r"(chat)?gpt-4o", Limits(16_384)),
-        (r"gpt-oss", Limits(131_072)),
-        (r"o1-preview", Limits(32_768)),
-        (r"o1-mini", Limits(65_536)),
-        (r"o[134]($|-)", Limits(100_000)),
+        (r"gpt-5(\.\d+)?-chat", WindowLimits(16_384, 128_000)),
+        (r"gpt-5-pro", WindowLimits(272_000)),
+        (r"gpt-5\.3-codex-spark", WindowLimits(None, 128_000)),
+        (r"gpt-(5\.[5-9]|6)(?!\d)", WindowLimits(128_000, 1_050_000, apart=True)),
+        (r"gpt-([5-9]|\d\d)", WindowLimits(128_000, apart=True)),
+        (r"gpt-4\.1", WindowLimits(32_768, 1_047_576)),
+        (r"gpt-4o-2024-05-13|gpt-4($|-)|gpt-3\.5", WindowLimits(4_096)),
+        (r"(chat)?gpt-4o", WindowLimits(16_384)),
+        (r"gpt-oss", WindowLimits(131_072)),
+        (r"o1-preview", WindowLimits(32_768)),
+        (r"o1-mini", WindowLimits(65_536)),
+        (r"o[134]($|-)", WindowLimits(100_000)),
         # Anthropic. Names come as claude-opus-4-6, claude-opus-4.6 and claude-4.6-opus.
-        (r"claude-(instant|v?[12]\b|3-(opus|sonnet|haiku))", Limits(4_096)),
-        (r"claude-3[.-]5", Limits(8_192)),
-        (r"claude-(3[.-]7|sonnet-3[.-]7)", Limits(64_000)),
-        (r"claude-(opus-4($|[.-][01](?!\d)|-20)|4([.-][01])?-opus)", Limits(32_000)),
-        (r"claude-(\w+-4[.-]([6-9]|\d\d)(?!\d)|4[.-]([6-9]|\d\d)-\w+)", Limits(128_000)),
-        (r"claude-(\w+-4|4)", Limits(64_000)),
-        (r"claude-(fable|mythos)-5|claude-(opus|sonnet|haiku)-5($|[.-]5)", Limits(128_000, 1_000_000)),
-        (r"claude-", Limits(128_000)),
+        (r"claude-(instant|v?[12]\b|3-(opus|sonnet|haiku))", WindowLimits(4_096)),
+        (r"claude-3[.-]5", WindowLimits(8_192)),
+        (r"claude-(3[.-]7|sonnet-3[.-]7)", WindowLimits(64_000)),
+        (r"claude-(opus-4($|[.-][01](?!\d)|-20)|4([.-][01])?-opus)", WindowLimits(32_000)),
+        (r"claude-(\w+-4[.-]([6-9]|\d\d)(?!\d)|4[.-]([6-9]|\d\d)-\w+)", WindowLimits(128_000)),
+        (r"claude-(\w+-4|4)", WindowLimits(64_000)),
+        (r"claude-(fable|mythos)-5|claude-(opus|sonnet|haiku)-5($|[.-]5)", WindowLimits(128_000, 1_000_000)),
+        (r"claude-", WindowLimits(128_000)),
         # Google.
-        (r"gemini-(pro$|1|2\.0|flash-1|pro-1)", Limits(8_192)),
-        (r"gemini-(2\.5-pro|3(\.\d+)?-pro)$|gemini-3(\.\d+)?-pro-preview", Limits(65_536, 1_048_576)),
-        (r"gemini-(3\.[5-9]|4)", Limits(65_536, 1_048_576)),
-        (r"gemini-", Limits(65_536)),
+        (r"gemini-(pro$|1|2\.0|flash-1|pro-1)", WindowLimits(8_192)),
+        (r"gemini-(2\.5-pro|3(\.\d+)?-pro)$|gemini-3(\.\d+)?-pro-preview", WindowLimits(65_536, 1_048_576)),
+        (r"gemini-(3\.[5-9]|4)", WindowLimits(65_536, 1_048_576)),
+        (r"gemini-", WindowLimits(65_536)),
         # Others.
-        (r"deepseek-(chat|v3)", Limits(8_192, 131_072)),
-        (r"deepseek-(reasoner|r1)", Limits(65_536, 131_072)),
-        (r"deepseek-(v4|flash)", Limits(393_216, 1_000_000)),
-        (r"glm-4\.5", Limits(98_304)),
-        (r"glm-", Limits(131_072)),
-        (r"(mistral-(large|medium|small)|command-r|llama-?3[.-][123])", Limits(None, 128_000)),
-        (r"qwen3-coder", Limits(None, 262_144)),
-        (r"scripted$", Limits(None, 32_768)),  # of the provider that answers from a script
+        (r"deepseek-(chat|v3)", WindowLimits(8_192, 131_072)),
+        (r"deepseek-(reasoner|r1)", WindowLimits(65_536, 131_072)),
+        (r"deepseek-(v4|flash)", WindowLimits(393_216, 1_000_000)),
+        (r"glm-4\.5", WindowLimits(98_304)),
+        (r"glm-", WindowLimits(131_072)),
+        (r"(mistral-(large|medium|small)|command-r|llama-?3[.-][123])", WindowLimits(None, 128_000)),
+        (r"qwen3-coder", WindowLimits(None, 262_144)),
+        (r"scripted$", WindowLimits(None, 32_768)),  # of the provider that answers from a script
     )
 )

@@ -63,6 +63,7 @@ class CallContext:
         trace: The trace of the agent's call, to which a sub-agent adds its own.
         fence: The entry with which this process began or continued the turn, or None outside a turn. Of two processes the later one has the larger number in
             the dialog, so an effect outside that keeps the largest it saw can refuse a call of a process that was taken for dead.
+        guard: Checks the limits of the agent's turn, against which the calls of sub-agents count, too; or None.
         tracer: Called with every event of the agent's turn, and of sub-agents without a tracer of their own; or None.
         deps: Objects that the program provides for tools: a database, a client, a user.
         on_progress: Called with each progress report, in the event loop's thread, or None.
@@ -74,6 +75,7 @@ class CallContext:
     agent: Any = None
     trace: Any = field(default=None, repr=False, compare=False)
     fence: Handle | None = None
+    guard: Any = field(default=None, repr=False, compare=False)
     tracer: Callable[[Any], object] | None = field(default=None, repr=False, compare=False)
     deps: Any = None
     on_progress: Callable[[Progress], None] | None = field(default=None, compare=False)
