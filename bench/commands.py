@@ -15,7 +15,7 @@ _FOLDERS = ("claude_code", "codex")
 
 _AIM = "≤ 0.5 s"
 
-_NO_AIM = frozenset({"import", "import again", "search, first"})
+_NO_AIM = frozenset({"import", "import again", "search, first", "cost, first"})
 """What may take longer: reading files, and building the index."""
 
 
@@ -48,6 +48,7 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
         return [Row("commands: PALAVER_TEST_DATA names no folder of recorded sessions", "skipped")]
     surroundings = os.environ | {
         "PALAVER_STORE": str(folder / "palaver.db"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
         "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
     }
 
@@ -68,10 +69,11 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     command("--help")
     rows = [row("import", "import", *map(str, places)), row("import again", "import", *map(str, places))]
     rows.append(row("search, first", "search", "tests failed"))
+    rows.append(row("cost, first", "cost"))
     several = 2 if quick else 4
     rows += [
         row(" ".join(words), *words, rounds=several)
-        for words in (("sessions",), ("search", "tests"), ("store", "receipts"))
+        for words in (("sessions",), ("cost",), ("cost", "--by", "session"), ("search", "tests"), ("store", "receipts"))
     ]
     rows += [row("doctor", "doctor"), row("store verify", "store", "verify")]
     listed = [json.loads(line) for line in command("sessions", "--json").splitlines()]

@@ -27,7 +27,7 @@ NAMES = [name for group in COMMANDS.values() for name in group]
 
 def test_help_lists_commands_and_exit_codes() -> None:
     """Each exit code has its meaning; what a placeholder in a view says, `recall`, works unlisted; without a command nothing was done."""
-    assert len(NAMES) <= 20
+    assert len(NAMES) <= 25
     assert run("recall", "--help").code == 0
     assert "recall" not in run("--help").out.split()
     assert {int(code) for code in Exit} == {int(part.split()[0]) for part in EXIT_HELP.partition(": ")[2].split("; ")}
@@ -218,6 +218,20 @@ def test_sessions_show_what_imported_calls_used(palaver: Palaver) -> None:
         cost = Session.open(store, session).cost
     assert sums[0] < sums[1] < sums[2] == sums[3]
     assert (sums[3][0], round(sums[3][1], 9)) == (cost.total_tokens, round(cost.cost, 9))
+
+
+def test_cost_lists_sums_and_breaks(palaver: Palaver) -> None:
+    """Sums by any key, for one session or all; the calls that broke the cache; and a day that is none is refused."""
+    palaver.imported(talk())
+    (row,) = palaver("cost", "--by", "folder", "--json").rows()
+    assert (row["key"], row["calls"], row["cached"]) == ("/home/u/project", 5, 500)
+    assert palaver("cost", "talk", "--by", "tool", "--json").row()["key"] == "claude-code"
+    assert palaver("cost", "--by", "session").out.splitlines()[0].split()[:3] == ["session", "title", "calls"]
+    assert "5 calls in 1 session: " in palaver("cost").out
+    assert palaver("cost", "--breaks", "--json").out == ""
+    assert palaver("cost", "--until", "2026-01-01").out.endswith("No calls.\n")
+    assert palaver("cost", "--since", "9999999y").code == palaver("cost", "--since", "tomorrow").code == Exit.USAGE
+    assert palaver("cost", "nobody").code == Exit.MISSING
 
 
 def test_sessions_fit_eighty_columns(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:

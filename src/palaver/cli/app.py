@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
             "open": ("open:run", "Look at sessions in the browser."),
             "view": ("view:run", "Show what a model sees of a session, and why not the rest."),
             "calls": ("calls:run", "List the model calls of a session, or compare two of them."),
+            "cost": ("cost:run", "Show what sessions cost, what broke the cache, and what compactions saved."),
             "doctor": ("doctor:run", "Say what is wrong with a session or a transcript, and repair it."),
         },
         "Change": {
@@ -62,7 +63,15 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
 _ALIASES = {"recall": "show"}
 """Names that work and are not listed: placeholders in a view tell the model to `recall` a handle."""
 
-_ELSEWHERE = {"list": "sessions", "ls": "sessions", "find": "search", "delete": "erase", "rm": "erase"}
+_ELSEWHERE = {
+    "list": "sessions",
+    "ls": "sessions",
+    "find": "search",
+    "costs": "cost",
+    "usage": "cost",
+    "delete": "erase",
+    "rm": "erase",
+}
 """What other tools call our commands."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from typer import Argument, BadParameter, Option
 
 from palaver.errors import InvalidInput, MissingFile, StoreError
+from palaver.ids import now
 from palaver.store import Store
 from palaver.store.connect import open_for_user, user_store
 
@@ -22,6 +24,19 @@ def tokens(text: str) -> int:
     if text.isdecimal() and int(text):
         return int(text)
     raise BadParameter(f"{text!r} is not a number of tokens. Write digits alone, such as 50000.")
+
+
+def day(text: str) -> str:
+    """Read a day, as `2026-11-29` or as an age such as `7d`; return it in the first form."""
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError:
+        from palaver.session.retention import age_of  # noqa: PLC0415 - few commands read an age
+
+        try:
+            return datetime.fromtimestamp(now() - age_of(text), UTC).date().isoformat()
+        except (InvalidInput, ValueError, OverflowError, OSError) as error:
+            raise BadParameter(f"{text!r} is not a day. Write one such as 2026-11-29, or an age such as 7d.") from error
 
 
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
@@ -37,6 +52,21 @@ OutputOption: TypeAlias = Annotated[Path | None, Option("--output", "-o", metava
 SubjectOption: TypeAlias = Annotated[str | None, Option("--subject", metavar="WHO", help="Only data of this subject.")]
 AgeOption: TypeAlias = Annotated[str, Option("--older-than", metavar="AGE", help="Such as 90d; s, m, h, d, w or y.")]
 OneOption: TypeAlias = Annotated[str | None, Option("--session", "-s", metavar="SESSION", help="Only this session.")]
+SinceOption: TypeAlias = Annotated[
+    str, Option("--since", metavar="DAY", parser=day, help="From this day on: 2026-11-29, or 7d.")
+]
+UntilOption: TypeAlias = Annotated[
+    str, Option("--until", metavar="DAY", parser=day, help="Up to this day, which counts.")
+]
+ToolOption: TypeAlias = Annotated[
+    str, Option("--tool", metavar="NAME", help="Only what this program recorded, such as codex.")
+]
+ModelFilterOption: TypeAlias = Annotated[
+    str, Option("--model", "-m", metavar="NAME", help="Only models with this in their name.")
+]
+FolderOption: TypeAlias = Annotated[
+    str, Option("--folder", metavar="NAME", help="Only sessions with this in their folder.")
+]
 SessionArgument: TypeAlias = Annotated[str, Argument(metavar="SESSION", help=_SESSION)]
 EntryArgument: TypeAlias = Annotated[
     str, Argument(metavar="SESSION|HANDLE", help=f"{_SESSION} Or an entry (a handle).")

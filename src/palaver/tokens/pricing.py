@@ -86,7 +86,7 @@ def _priced(used: Usage, counted: InvokeCost, model: str, listed: ModelPrice) ->
     """Return what a call cost by a model's prices; `counted` are its tokens."""
     size, cached, kept = counted.prompt_tokens, counted.cached_prompt_tokens, used.cache_write_tokens
     token = _per_token(listed, size, model)
-    long_kept = _long_writes(used)
+    long_kept = long_writes(used)
     words = {
         "input_tokens": size,
         "cache_read_tokens": cached,
@@ -110,6 +110,23 @@ def _priced(used: Usage, counted: InvokeCost, model: str, listed: ModelPrice) ->
         cache_write=float(written),
         total=float(charged["total_price"]),
     )
+
+
+def cost_anew(usage: Usage, model: str, at: float | None, count: int) -> float:
+    """Return what some tokens of a prompt cost more than read from the cache; 0 where no price is known.
+
+    Those that the call wrote to the cache come first, at the price of writing; the others were read anew.
+    """
+    try:
+        listed = _listed(_listing(model), at)
+        token = _per_token(listed, usage.input_tokens, model)
+    except NotFound:
+        return 0.0
+    kept = min(count, usage.cache_write_tokens)
+    long = _rate(listed, "cache_write_1h_mtok", usage.input_tokens) or token.cache_write
+    kept_long = kept * long_writes(usage) // usage.cache_write_tokens if kept else 0
+    charged = (kept - kept_long) * token.cache_write + kept_long * long + (count - kept) * token.input
+    return float(charged - count * token.cache_read)
 
 
 def cost_of(usage: Usage, model: str, at: float | None = None) -> InvokeCost:
@@ -193,7 +210,7 @@ def _rate(listed: ModelPrice, key: str, input_tokens: int) -> Decimal | None:
     return Decimal(steps[-1] if steps else base) / _MILLION
 
 
-def _long_writes(used: Usage) -> int:
+def long_writes(used: Usage) -> int:
     """Return the tokens written to Anthropic's one-hour cache."""
     detail = used.get("cache_creation")
     return int(detail.get("ephemeral_1h_input_tokens") or 0) if isinstance(detail, Mapping) else 0
