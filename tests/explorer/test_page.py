@@ -56,7 +56,13 @@ def test_the_file_shows_what_the_server_shows(tmp_path: Path) -> None:
     with looked_at(tmp_path, talk) as (_, tab, (session, dialog, other)):
         here, served = f"#/s/{session}", tab._session
         shown: dict[tuple[str, ...], list[str]] = {
-            (): [f"?d={dialog}", f"?d={other}", f"/cost?d={dialog}", f"/compare?one={dialog}&other={other}"],
+            (): [
+                f"?d={dialog}",
+                f"/log?d={dialog}",
+                f"?d={other}",
+                f"/cost?d={dialog}",
+                f"/compare?one={dialog}&other={other}",
+            ],
             ("--calls",): [f"/call/1?d={dialog}", f"/call/2?d={dialog}", f"/call/1?d={other}"],
             ("--call", "2"): [f"/call/2?d={dialog}", f"/call/2?d={dialog}&wire=1"],
             ("--compare", "1", "2"): [f"/compare?d={dialog}&a=1&b=2"],
@@ -160,6 +166,13 @@ def test_a_replayed_call_is_a_page_of_its_own(tmp_path: Path) -> None:
             assert "not in the exported file" not in tab.settle()
         assert "compiled for OpenAI Chat" in tab.go(f"{tab.ask('location.hash')}&wire=1")
         assert tab.told == []
+
+
+def test_the_page_is_small() -> None:
+    """All that a browser is sent is at most 160 KB, each file gzipped."""
+    folder = Path(str(files("palaver.explorer"))) / "static"
+    sent = [file for file in folder.rglob("*") if file.suffix in {".js", ".css", ".html", ".svg"}]
+    assert sum(len(gzip.compress(file.read_bytes())) for file in sent) <= 160_000
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

@@ -46,7 +46,9 @@ def test_sessions_are_read_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) 
     _same_again(tab, "#/")
     tab.tab_to("#sessions")
     tab.press("Enter")
-    _same_again(tab, session)
+    _same_again(tab, session, "question 0 said")
+    _follow(tab, "log")
+    _same_again(tab, f"{session}/log")
     for keys, place in {"nn": 7, "N": 1, "e": 10, "c": 12, "C": -1}.items():
         before = _chosen(tab)
         tab.press(*keys)
@@ -54,7 +56,7 @@ def test_sessions_are_read_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) 
         assert _chosen(tab) == (before if place < 0 else place), keys
     tab.tab_to("#entries")
     tab.press("Home", "ArrowDown", "PageDown", "ArrowUp", "End")
-    _same_again(tab, session, "the end said")
+    _same_again(tab, f"{session}/log", "the end said")
     tab.press("/", *"answer")
     tab.until("document.querySelectorAll('#hits .row').length === 2")
     tab.press("ArrowDown", "Enter")
@@ -122,7 +124,7 @@ def test_a_short_id_in_an_address_is_found(shown: tuple[Tab, Dialog, Dialog]) ->
     """Every screen shows by the first digits of a session's id, or its name, and of a dialog's, what it shows by the whole ones."""
     tab, dialog, long = shown
     words = f"d={dialog.dialog_id}"
-    for screen, more in {"": "", "/call/2": "", "/compare": "&a=1&b=2", "/cost": ""}.items():
+    for screen, more in {"": "", "/log": "", "/call/2": "", "/compare": "&a=1&b=2", "/cost": ""}.items():
         whole = _timeless(tab.go(f"#/s/{dialog.session_id}{screen}?{words}{more}"))
         for name in (dialog.session_id[:8], "talk"):
             short = tab.go(f"#/s/{name}{screen}?{words[:14]}{more}")
@@ -156,7 +158,18 @@ def _timeless(text: str) -> str:
 
 def _screens(dialog: Dialog) -> list[str]:
     session = f"#/s/{dialog.session_id}"
-    screens = ["", "?e=10", "/call/2", "/call/2?e=1", "/call/2?wire=1", "/cost", "/compare", "/compare?a=1&b=2"]
+    screens = [
+        "",
+        "?e=10",
+        "/log",
+        "/log?e=10",
+        "/call/2",
+        "/call/2?e=1",
+        "/call/2?wire=1",
+        "/cost",
+        "/compare",
+        "/compare?a=1&b=2",
+    ]
     screens += ["/compare?a=2&policy=palaver&budget=1500", "/call/99"]
     return ["#/", "#/?q=none", *(session + each for each in screens), "#/s/none", "#/?find=answer", "#/nowhere"]
 
@@ -192,7 +205,7 @@ def test_a_long_session_is_few_nodes(shown: tuple[Tab, Dialog, Dialog]) -> None:
     """Of 30,000 rows those in sight are in the page, wherever the reader is; the address of any leads to it."""
     tab, _, long = shown
     tab.look(1280, 800)
-    tab.go(f"#/s/{long.session_id}?e={long.dialog_id}:{ROWS // 2}")
+    tab.go(f"#/s/{long.session_id}/log?e={long.dialog_id}:{ROWS // 2}")
     assert f"{ROWS // 2 + 1}\n" in tab.reload()
     tab.tab_to("#entries")
     for key in ("PageDown", "End", "PageUp", "Home", "n"):

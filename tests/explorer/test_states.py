@@ -39,11 +39,13 @@ def test_each_state_of_a_session_is_said_in_words(tmp_path: Path) -> None:
         for screen in ("/call/1", "/cost"):
             assert "call" in tab.go(at["one"] + screen)
         assert "The only thing that was said." in tab.go(f"{at['one']}?e=0")
-        assert "Show more" in tab.go(f"{at['large']}?e=0")
+        assert "Show all of this entry" in tab.go(at["large"])
+        assert "Show more" in tab.go(f"{at['large']}/log?e=0")
         assert tab.ask("document.body.innerText.length") < LARGE / 100
-        assert "damaged" in tab.go(f"{at['damaged']}?e=0")
-        assert "What is whole." in tab.go(f"{at['damaged']}?e=1")
-        queued = tab.go(at["queued"])
+        for screen in ("", "/log"):
+            assert "damaged" in tab.go(f"{at['damaged']}{screen}?e=0")
+            assert "What is whole." in tab.go(f"{at['damaged']}{screen}?e=1")
+        queued = tab.go(f"{at['queued']}/log")
         assert all(words in queued for words in ("Are you there?", "1 waiting message", "waiting\n"))
         assert f"{BRANCHES:,} other branches" in tab.go(at["branches"])
         assert tab.ask("document.querySelectorAll('*').length") < 2_000

@@ -18,7 +18,7 @@ from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
 from palaver.explorer.api import Answer, Endpoint, Explored, Raw, number
 from palaver.ids import BlobId, SessionId
-from palaver.log import Handle
+from palaver.log import Entry, Handle, entry_at
 from palaver.messages import Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
@@ -37,6 +37,9 @@ LABELS = 100
 
 _WORDS = 400
 """Characters of a block that differs."""
+
+_READ = 20_000
+"""Characters of a text that is read; the page asks for the rest."""
 
 _ROWS = 2_000
 """Entries in a line of an answer."""
@@ -151,6 +154,36 @@ def entry_labels(source: Explored, dialog: str, start: str = "", stop: str = "")
     page = _page(start, stop)
     found = dialog_of(source, dialog)
     return list(first_words(found.session, [row["handle"] for row in entries(found, page.start, page.stop)]))
+
+
+def entry_read(source: Explored, dialog: str, start: str = "", stop: str = "") -> Answer:
+    """Return entries as they were recorded, for the rows from `start` to `stop` (exclusive); `cut` says that a long text is only begun."""
+    opened, page = dialog_of(source, dialog), _page(start, stop)
+    handles = [row["handle"] for row in entries(opened, page.start, page.stop)]
+    return [_begun_entry(handle, entry_at(source.store, opened.session.place(handle))) for handle in handles]
+
+
+def _begun_entry(handle: str, entry: Entry) -> dict[str, Any]:
+    """Return an entry as it is read: of results, which are folded, the first words."""
+    folded = _folded(entry.model_dump(mode="json"))
+    found = _begun_texts(folded)
+    return {"handle": handle, "found": found, "cut": found != folded}
+
+
+def _folded(value: Any) -> Any:  # noqa: ANN401 - JSON values
+    if isinstance(value, dict):
+        if value.get("type") == "tool_result" and isinstance(value["content"], str):
+            return {**value, "content": value["content"][:_WORDS]}
+        return {name: _folded(part) for name, part in value.items()}
+    return [_folded(part) for part in value] if isinstance(value, list) else value
+
+
+def _begun_texts(value: Any) -> Any:  # noqa: ANN401 - JSON values
+    if isinstance(value, dict):
+        return {name: _begun_texts(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_begun_texts(part) for part in value]
+    return value[:_READ] if isinstance(value, str) else value
 
 
 def entry_marks(source: Explored, dialog: str) -> Answer:
@@ -334,6 +367,7 @@ ROUTES: tuple[Endpoint, ...] = (
     Endpoint("/api/sessions/{session}/branches", branches),
     Endpoint("/api/dialogs/{dialog}/entries", entry_list),
     Endpoint("/api/dialogs/{dialog}/labels", entry_labels),
+    Endpoint("/api/dialogs/{dialog}/read", entry_read),
     Endpoint("/api/dialogs/{dialog}/marks", entry_marks),
     Endpoint("/api/dialogs/{dialog}/calls", call_list),
     Endpoint("/api/dialogs/{dialog}/calls/{call}", call),

@@ -166,7 +166,7 @@ def _answers(source: Explored, chosen: Chosen) -> _Answers:
         here: session,
         "/api/sessions?limit=200": {"rows": [session["row"]], "more": False},
     }
-    screens = [chosen.screen] if chosen.screen else ["", "cost", *(["call"] if chosen.calls else [])]
+    screens = [chosen.screen] if chosen.screen else ["", "log", "cost", *(["call"] if chosen.calls else [])]
     seen["/api/about"] = {**ask("/api/about"), "start": chosen.route, "screens": screens}
     yield from seen.items()
     yield f"{here}/whole", ask(f"{here}/whole")

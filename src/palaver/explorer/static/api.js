@@ -47,6 +47,11 @@ async function part(id) {
 async function kept(path) {
   const [, call, start, stop] = path.match(/^(.*\/calls\/\d+)\/labels\?start=(\d+)&stop=(\d+)$/) ?? [];
   if (call && (await stored(call)).same !== undefined) return (await kept(call)).labels.slice(start, stop);
+  const [, dialog, first, end] = path.match(/^(.*)\/read\?start=(\d+)&stop=(\d+)$/) ?? [];
+  if (dialog) {
+    const [, ...parts] = await stored(`${dialog}/entries`);
+    return Promise.all(parts.flat().slice(first, end).map(({ handle }) => stored(`/api/entries/${handle}`).catch((error) => ({ error }))));
+  }
   const answer = await stored(path);
   let { same = 0, items, labels } = answer;
   for (let at = path; same > 0; ) {

@@ -11,7 +11,7 @@ import { Cost } from "./cost.js";
 import { Search } from "./search.js";
 
 const SCREENS = { "": Sessions };
-const OF_SESSION = { "": Session, call: CallScreen, compare: Compare, cost: Cost };
+const OF_SESSION = { "": Session, log: Session, call: CallScreen, compare: Compare, cost: Cost };
 
 const DEFECT = new Problem("defect", "This screen cannot be drawn: a defect of palaver.", "The browser's console has the details.");
 
@@ -112,9 +112,9 @@ function up({ session, screen }) {
 }
 
 function Tabs({ route }) {
-  const tabs = [["", "Session"], ["call", "Call"], ["compare", "Compare"], ["cost", "Cost"]];
-  const { d } = route.words;
-  return tabs.filter(([screen]) => !exported || about.screens.includes(screen)).map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d })}
+  const tabs = [["", "Read"], ["log", "Log"], ["call", "Call"], ["compare", "Compare"], ["cost", "Cost"]];
+  const { d, e } = route.words;
+  return tabs.filter(([screen]) => !exported || about.screens.includes(screen)).map(([screen, title]) => html`<a href=${address(`/s/${route.session}${screen && `/${screen}`}${screen === "call" ? `/${route.number ?? 1}` : ""}`, { d, e: ["", "log"].includes(screen) && ["", "log"].includes(route.screen) ? e : "" })}
     aria-current=${route.screen === screen ? "page" : undefined}>${title}</a>`);
 }
 

@@ -15,7 +15,7 @@ export function Body({ handle, head }) {
   </section>`;
 }
 
-function Found({ found, handle }) {
+export function Found({ found, handle }) {
   const blocks = found.message?.contents ?? (found.type ? [found] : []);
   const texts = [...(found.pieces ?? []), ...(found.sections ?? [])].map((piece) => piece.text).concat(found.summary).filter(Boolean);
   const facts = [found.message?.role, found.message?.model, when(found.at)].filter(Boolean);
@@ -24,7 +24,7 @@ function Found({ found, handle }) {
 }
 
 /** Draw one block of a message. */
-function Block({ block, handle, alone = false }) {
+export function Block({ block, handle, alone = false }) {
   switch (block.type) {
     case "text":
       return html`<${Long} text=${block.content} />`;

@@ -44,7 +44,7 @@ function Shown({ route, session, dialog, number }) {
       <label>Go to <input type="number" min="1" max=${of} value=${number} onChange=${(event) => event.target.value && go(to(Number(event.target.value)))} /></label>
       <${Told} ...${seen} />
       <span class="gap"></span>
-      <a href=${address(`/s/${route.session}`, { d, e: row.entry })}>In the log</a>
+      <a href=${address(`/s/${route.session}/log`, { d, e: row.entry })}>In the log</a>
       ${number > 1 && html`<a href=${address(`/s/${route.session}/compare`, { d, a: number - 1, b: number })}>What changed</a>`}
       <a href=${to(number, { wire: wire ? "" : "1" })}>${wire ? "What was seen" : "Request"}</a><${Export} key=${path} what=${{ session: session.row.session, dialog, call: number }} /><a href=${path}>JSON</a>
     </div>

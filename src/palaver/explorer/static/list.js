@@ -6,9 +6,9 @@ const BEYOND = 8; // rows drawn above and below what is in sight
 
 /**
  * `row(index)` draws one row; arrows call `onSelect(index)`, Enter and clicks `onOpen(index)`, or without it `onSelect`;
- * `onSight(first, stop)` of what is drawn, so that its labels can be fetched.
+ * `onSight(first, stop)` of what is drawn, so that its labels can be fetched; a `quiet` list leaves the focus where it is.
  */
-export function List({ id, label, count, row, height = 30, selected = -1, onSelect, onOpen, onSight }) {
+export function List({ id, label, count, row, height = 30, selected = -1, onSelect, onOpen, onSight, quiet = false }) {
   const box = useRef(null);
   const [top, setTop] = useState(0);
   const [room, setRoom] = useState(600);
@@ -27,7 +27,7 @@ export function List({ id, label, count, row, height = 30, selected = -1, onSele
     else if ((selected + 1) * height > scrollTop + clientHeight) box.current.scrollTop = (selected + 1) * height - clientHeight;
   }, [selected, count > selected, room]);
   useEffect(() => {
-    if (document.activeElement === document.body) box.current.focus({ preventScroll: true });
+    if (!quiet && document.activeElement === document.body) box.current.focus({ preventScroll: true });
   }, []);
   const keys = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,4 +1,4 @@
-// A session: where did it fork, where was it compacted, where did it fail, what did the human say?
+// A session, to be read or as its log: where did it fork, where was it compacted, where did it fail, what did the human say?
 
 import { Body } from "./body.js";
 import { Export } from "./export.js";
@@ -8,6 +8,7 @@ import { useLabels } from "./labels.js";
 import { address, dialogOf, go, relation } from "./route.js";
 import { Whole } from "./sessions.js";
 import { List } from "./list.js";
+import { Reading } from "./reading.js";
 
 const JUMPS = { n: ["prompts", "prompt"], e: ["errors", "error"], c: ["compactions", "compaction"], b: ["branches", "fork"], w: ["waiting", "waiting message"] };
 const FOLDED = 200; // branches, or sub-agents, that are listed when they are unfolded
@@ -36,7 +37,7 @@ export function Session({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   const dialog = dialogOf(value, route);
-  return html`<${Log} key=${dialog.dialog} route=${route} session=${value} dialog=${dialog} />`;
+  return html`<${Shell} key=${dialog.dialog} route=${route} session=${value} dialog=${dialog} />`;
 }
 
 /** Return the row of an entry that is named by its number in the dialog, or by its handle with any length of the dialog's id. */
@@ -47,7 +48,7 @@ function found(rows, dialog, wanted) {
   return rows.findIndex(({ handle }) => handle.endsWith(end) && (place.startsWith(handle.slice(0, -end.length)) || handle.startsWith(place)));
 }
 
-function Log({ route, session, dialog }) {
+function Shell({ route, session, dialog }) {
   const { rows, total, waiting, problem } = useEntries(dialog.dialog);
   const [label, sight] = useLabels(`/api/dialogs/${dialog.dialog}/labels`);
   const { value: marks } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/marks`);
@@ -57,38 +58,52 @@ function Log({ route, session, dialog }) {
   const compacted = useMemo(() => (marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
-  const choose = (index) => go(address(`/s/${route.session}`, { d: route.words.d, e: handle(index) }), true);
+  const choose = (index) => go(address(`/s/${route.session}${route.screen && `/${route.screen}`}`, { ...route.words, e: handle(index) }), true);
+  const jumped = useRef(-1); // where the reader was led last
+  const jump = (key, name) => {
+    const places = marks?.[name] ?? [];
+    const from = inSight(jumped.current) ?? selected;
+    const next = key === key.toLowerCase() ? places.find((at) => at > from) : places.findLast((at) => at < from);
+    if (next === undefined) return;
+    choose(next);
+    document.getElementById(route.screen ? "entries" : "reading").focus();
+  };
   useEffect(() => {
     if (!exported) send("/api/seen", { session: session.row.session, messages: session.row.messages }).catch(() => {});
   }, [route.session]);
   useLayoutEffect(() => {
     const pressed = (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select, dialog *")) return;
-      const places = (marks?.[JUMPS[event.key.toLowerCase()]?.[0]] ?? []);
-      const next = event.key === event.key.toLowerCase() ? places.find((at) => at > selected) : places.findLast((at) => at < selected);
-      if (next === undefined) return;
-      choose(next);
-      document.getElementById("entries").focus();
+      jump(event.key, JUMPS[event.key.toLowerCase()]?.[0]);
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   });
-  return html`<div class="bar">
+  return html`<div class="bar titled">
       <h2>${line(session.row.title || session.row.name, 90)}</h2>
-      <span class="quiet">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
+      <span class="quiet spare">${[session.row.agent, session.row.workdir, when(session.row.created_at)].filter(Boolean).map(visible).join(" · ")}</span>
       <span class="gap"></span>
       <${Export} what=${{ session: session.row.session, dialog: dialog.dialog }} /><a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
     <${Tree} session=${session} dialog=${dialog} route=${route} />
-    <${Strip} route=${route} calls=${calls} compacted=${compacted} />
+    ${route.screen && html`<${Strip} route=${route} calls=${calls} compacted=${compacted} />`}
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
-      ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<span>${counted(marks[name].length, noun)} <kbd>${key}</kbd></span>`)}
+      ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<button class="jump" onClick=${() => jump(key, name)}>${counted(marks[name].length, noun)} <kbd>${key}</kbd></button>`)}
       ${!waiting && html`<${Whole} session=${session.row.session} />`}</div>
-    ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : html`<div class="split">
+    ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : !route.screen ? html`<${Reading} ...${{ dialog: dialog.dialog, rows, marks, label, sight, selected, choose, jumped }} />` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
         row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} />`} />
       <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />`} />
     </div>`}`;
+}
+
+/** Return the entry at the top of what is read, where the one that the reader was led to is out of sight; undefined in the log. */
+function inSight(led) {
+  const box = document.getElementById("reading");
+  if (!box) return undefined;
+  const { top, bottom } = box.getBoundingClientRect();
+  const seen = [...box.querySelectorAll("[data-index]")].filter((each) => each.getBoundingClientRect().bottom > top + 4 && each.getBoundingClientRect().top < bottom).map((each) => Number(each.dataset.index));
+  return seen.includes(led) ? led : seen[0];
 }
 
 /** Lead from an entry to the call that it answers or records. */
@@ -109,7 +124,7 @@ function EntryRow({ row, label, fork, queued }) {
 /** The tree: the live branch and the one that is shown; the abandoned ones, and the dialogs of sub-agents, folded with a count. */
 function Tree({ session, dialog, route }) {
   if (session.dialogs.length < 2) return null;
-  const to = (one) => address(`/s/${route.session}`, { d: one.dialog });
+  const to = (one) => address(`/s/${route.session}${route.screen && "/log"}`, { d: one.dialog });
   const item = (one) => html`<li><a href=${to(one)} aria-current=${one.dialog === dialog.dialog ? "true" : undefined}>${relation(one)}</a>
     <span class="quiet"> ${counted(one.messages, "message")}${one.main && one.parent ? ", live" : ""}</span>
     ${one.dialog !== dialog.dialog && one.relation !== "subagent" && html` <a href=${address(`/s/${route.session}/compare`, { one: dialog.dialog, other: one.dialog })}>compare</a>`}</li>`;
