@@ -162,34 +162,6 @@ def test_import_without_a_path_offers_what_is_there(palaver: Palaver, monkeypatc
     assert "name a transcript or a folder" in palaver("import").err
 
 
-def test_import_watches_growing_files(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is appended and files that are new are imported, a line each; Ctrl-C ends with 0 and the totals."""
-    lines = talk().splitlines(keepends=True)
-    path = palaver.file("talk.jsonl", b"".join(lines[:-2]))
-
-    def grow() -> None:
-        path.write_bytes(talk())
-
-    def begin() -> None:
-        palaver.file("new.jsonl", rollout())
-
-    def press() -> None:
-        raise KeyboardInterrupt
-
-    for words in ((), ("--json",)):
-        steps = iter((grow, lambda: None, begin, press))
-        monkeypatch.setattr("palaver.cli.imports.sleep", lambda _seconds, steps=steps: next(steps)())
-        ran = palaver("import", palaver.folder, "--watch", *words)
-        assert (ran.code, "Watching" in ran.err) == (0, True), ran
-        if not words:
-            first, grown, new, total = ran.out.splitlines()
-            assert first.startswith("1 session imported (1 new)")
-            assert (grown.split()[0], new.split()[0], total.split()[:2]) == ("grown", "new", ["2", "changes"])
-        else:
-            assert [row["outcome"] for row in ran.rows()] == ["unchanged", "unchanged"]
-    assert len(palaver("sessions", "--json").rows()) == 2
-
-
 # --- sessions, tree, show, recall, search, stats -------------------------------------------------------------------------------
 
 

@@ -43,6 +43,27 @@ def long_talk(turns: int = 600) -> bytes:
     return session.bytes()
 
 
+TO_A_FILE = """
+import os, sys
+os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 1)
+from palaver.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+"""The entry point with standard output in a file; standard error is what it was."""
+
+
+def test_results_go_to_a_file_while_a_bar_is_shown(palaver: Palaver) -> None:
+    """With standard error on a terminal, what is printed meanwhile goes where standard output does."""
+    file, out = palaver.file("talk.jsonl", talk()), palaver.folder / "out.txt"
+    terminal = Terminal(TO_A_FILE, out, "import", "-v", file, "--store", palaver.store)
+    try:
+        assert terminal.ended() == 0
+    finally:
+        terminal.end()
+    assert out.read_text("utf-8").startswith("new ")
+    assert "new " not in terminal.text
+
+
 @pytest.mark.parametrize(("signal", "code", "seconds"), [("SIGINT", 130, 0.2), ("SIGKILL", -9, 0.1)])
 def test_an_import_that_was_cut_off_is_taken_up(palaver: Palaver, signal: str, code: int, seconds: float) -> None:
     """After Ctrl-C, or a kill, at any moment no half session is to be seen, the store is sound, and the same import completes it."""

@@ -9,22 +9,20 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from shlex import quote
-from time import sleep
 from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option, confirm
 
-from palaver.cli.interrupts import is_interrupt
 from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened, store_url
 from palaver.cli.outcome import Exit, tell
-from palaver.cli.terminal import complain, emit, print_json, progress, say
+from palaver.cli.terminal import complain, print_json, progress, say
 from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, UnsupportedTranscript
 from palaver.formats import ReadLimits
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.transcripts import Importer, in_order, require_something
 
-_USUAL = {
+USUAL = {
     "Claude Code": ".claude/projects",
     "Codex": ".codex/sessions",
     "pi": ".pi/agent/sessions",
@@ -32,9 +30,6 @@ _USUAL = {
     "OpenCode": ".local/share/opencode/opencode*.db",
 }
 """Where agents keep their sessions, below the home folder: a pattern each."""
-
-_PAUSE = 1.0
-"""Seconds between two looks at watched files."""
 
 _SUFFIXES = frozenset({".jsonl", ".json", ".traj", ".eval", ".palaver", ".zst", ".gz", ".tar", ".zip", ".tgz"})
 """How the names of files end that are looked at in a folder."""
@@ -56,9 +51,6 @@ def run(
         int, Option(min=1, help="Bytes that a compressed file may unpack to.")
     ] = ReadLimits().unpacked,
     max_records: Annotated[int, Option(min=1, help="Lines or elements to read of a file.")] = ReadLimits().records,
-    watch: Annotated[
-        bool, Option("--watch", "-w", help="Go on importing what is new in the files, until Ctrl-C.")
-    ] = False,
     verbose: Annotated[
         bool, Option("--verbose", "-v", help="List every session and problem, and count the notes.")
     ] = False,
@@ -70,10 +62,10 @@ def run(
     A file that cannot be imported does not stop the others; with several files the exit code is then 1.
     """
     named = _offered(store) if not paths else [Path(path) for path in paths]
-    files = list(_files(named))
+    files = list(files_of(named))
     if not files and named:
         raise InvalidInput(f"{', '.join(map(str, named))}: no transcript is in there.", hint="Name a file.")
-    several, stamps = len(files) > 1, {path: _stamp(path) for path in files}
+    several = len(files) > 1
     limits = ReadLimits(unpacked=max_bytes, records=max_records)
     failures = [_refused(error, several=several, json=json) for error in _useless(store, files, limits)]
     if failures or not files:
@@ -86,16 +78,13 @@ def run(
             for number, path in enumerate(files):
                 advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
                 try:
-                    for row in _imported(importer, path):
+                    for row in rows_of(importer, path):
                         told.add(row)
                         _report(row, verbose=verbose, json=json)
                 except (InvalidInput, Erased, MissingFile) as error:
                     failures.append(_refused(error, several=several, json=json))
         if not json and told.outcomes:
             say("\n".join(told.lines(len(failures), verbose=verbose)))
-        if watch:
-            _follow(importer, named, stamps, json=json)
-            return Exit.OK
     return _code(failures, files)
 
 
@@ -103,65 +92,10 @@ def _code(failures: Sequence[Exit], files: Sequence[Path]) -> int:
     return Exit.OK if not failures else failures[0] if len(files) == 1 else Exit.FOUND
 
 
-# --- growing files --------------------------------------------------------------------------------------------------------------------
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return what changes when a file does, or the write-ahead log of a database; None when it is not there."""
-    try:
-        statuses = [path.stat(), *(log.stat() for log in (path.with_name(f"{path.name}-wal"),) if log.exists())]
-    except OSError:
-        return None
-    return tuple(figure for status in statuses for figure in (status.st_mtime_ns, status.st_size))
-
-
-def _follow(
-    importer: Importer, named: Sequence[Path], stamps: dict[Path, tuple[int, ...] | None], *, json: bool
-) -> None:
-    """Import what is new in files, and new files, until Ctrl-C.
-
-    Args:
-        importer: The importer.
-        named: The files and folders that the user named.
-        stamps: The stamps of the files before they were imported.
-        json: Whether for a program.
-    """
-    complain("Watching for changes. Ctrl-C ends it.", "dim")
-    changes, entries = 0, 0
-    try:
-        while True:
-            sleep(_PAUSE)
-            now = {path: _stamp(path) for path in _files(named)}
-            for path in (file for file, stamp in now.items() if stamp is not None and stamps.get(file) != stamp):
-                stamps[path] = now[path]
-                for row in _changed(importer, path, json=json):
-                    changes, entries = changes + 1, entries + row["entries"]
-    except BaseException as error:
-        if not is_interrupt(error):
-            raise
-    if not json:
-        say(f"{counted(changes, 'change')} imported, {counted(entries, 'new entry')}.")
-
-
-def _changed(importer: Importer, path: Path, *, json: bool) -> Iterator[dict[str, Any]]:
-    """Import a file that changed, and yield and report what is new."""
-    try:
-        for row in _imported(importer, path):
-            if row["outcome"] != "unchanged":
-                line = (
-                    f"{row['outcome']:<9} {row['session'][:12]}  {row['name']}: {counted(row['entries'], 'new entry')}"
-                )
-                emit(json, row, line)
-                sys.stdout.flush()
-                yield row
-    except (InvalidInput, Erased, MissingFile) as error:
-        _refused(error, several=True, json=json)
-
-
 # --- files ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def files_of(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files to read; those of sub-agents come after the sessions that they belong to."""
     files: dict[Path, None] = {}
     for path in paths:
@@ -172,16 +106,16 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _offered(store: str | None) -> list[Path]:
     """Return the folders of other agents, if the user at the terminal wants them."""
-    places = {name: sorted(Path.home().glob(pattern)) for name, pattern in _USUAL.items()}
+    places = {name: sorted(Path.home().glob(pattern)) for name, pattern in USUAL.items()}
     there = {name: folders for name, folders in places.items() if folders}
     if not there:
         raise BadParameter("name a transcript or a folder; no other agent's sessions are in your home folder.")
     complain("Sessions of other agents:")
     for name, folders in there.items():
-        files = counted(sum(1 for _ in _files(folders)), "file")
-        complain(f"  {name:<12} {files:>12}  ~/{_USUAL[name]}")
+        files = counted(sum(1 for _ in files_of(folders)), "file")
+        complain(f"  {name:<12} {files:>12}  ~/{USUAL[name]}")
     if not sys.stdin.isatty():
-        named = " ".join(f"~/{_USUAL[name]}" for name in there)
+        named = " ".join(f"~/{USUAL[name]}" for name in there)
         into = "" if store is None else f" --store {quote(store)}"
         raise BadParameter(f"name what to import. All of it: `palaver import {named}{into}`")
     return (
@@ -212,7 +146,7 @@ def _unreadable(path: Path, error: OSError) -> UnsupportedTranscript:
     return UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})")
 
 
-def _imported(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
+def rows_of(importer: Importer, path: Path) -> Iterator[dict[str, Any]]:
     """Import a file, and yield a row for each session in it."""
     try:
         for imported in importer.import_path(path):

@@ -250,7 +250,7 @@ def progress(*, hidden: bool, every: float = _EVERY) -> Iterator[Callable[[str, 
     width = min(40, console.width // 3)
     room = max(console.width - width - _ELAPSED, 1)
     columns = (BarColumn(width), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task("", total=None)
         yield lambda what, done, of: bar.update(task, total=of, completed=done, description=_cut(visible(what), room))
 
