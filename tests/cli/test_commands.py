@@ -192,6 +192,18 @@ def test_sessions_show_what_imported_calls_used(palaver: Palaver) -> None:
     assert (sums[3][0], round(sums[3][1], 9)) == (cost.total_tokens, round(cost.cost, 9))
 
 
+def test_why_says_when_an_entry_was_in_view(stocked: Palaver) -> None:
+    """The calls that saw it, how it is now, and the responses after; a session and what is not there are refused."""
+    ran = stocked("why", "talk:0").out.splitlines()
+    assert ran[0].split()[1] == "user,"
+    assert ran[1] == "  in view, whole; calls 1 to 4"
+    assert ran[3] == "The first responses after it:"
+    assert ran[4].endswith("call Read, call Bash")
+    assert stocked("why", "talk:0", "--json").row()["steps"][0]["calls"] == [1, 4]
+    assert stocked("why", "talk").code == Exit.INPUT
+    assert stocked("why", "talk:99").code == Exit.MISSING
+
+
 def test_cost_lists_sums_and_breaks(palaver: Palaver) -> None:
     """Sums by any key, for one session or all; the calls that broke the cache; and a day that is none is refused."""
     palaver.imported(talk())

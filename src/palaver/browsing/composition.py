@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
-from palaver.browsing.calls import Calls, ModelCallRow, saw
+from palaver.browsing.calls import ModelCallRow
 from palaver.log import Handle, Header, MessageEntry, decode_entry, every_header
 from palaver.messages import ToolResultContent
 from palaver.session import Dialog
@@ -60,7 +59,7 @@ class MarksRow(TypedDict):
     waiting: list[int]
 
 
-def _places(dialog: Dialog) -> Iterator[tuple[Handle, Header]]:
+def headers_of(dialog: Dialog) -> Iterator[tuple[Handle, Header]]:
     """Yield all headers of a dialog, its ancestors' first."""
     for span in held(dialog.store, dialog.dialog_id, None):
         for header in every_header(dialog.store, span):
@@ -72,7 +71,7 @@ def windows(dialog: Dialog, rows: Sequence[ModelCallRow]) -> Iterator[WindowRow]
     starts = {row["entry"]: row for row in rows}
     sizes: Counter[str] = Counter()
     stated, compacted = 0, False
-    for place, header in _places(dialog):
+    for place, header in headers_of(dialog):
         if row := starts.get(str(place)):
             yield _window(row, sizes, compacted=compacted)
             compacted = False
@@ -172,33 +171,3 @@ def _failed(body: bytes) -> bool:
     return isinstance(entry, MessageEntry) and any(
         isinstance(block, ToolResultContent) and block.is_error for block in entry.message.contents
     )
-
-
-def in_view(dialog: Dialog, handle: Handle, calls: Calls) -> list[tuple[int, int]]:
-    """Return the calls in whose view an entry or block was, as runs of numbers, both ends included.
-
-    What a view shows of an earlier entry changes only at compactions and edits, so one view for each run of calls between two of them is enough.
-    """
-    order: dict[Handle, int] = {}
-    changes, recorded = list[int](), list[int]()
-    for index, (place, header) in enumerate(_places(dialog)):
-        order[place] = index
-        if header.kind in _CHANGES:
-            changes.append(index)
-        elif header.kind == "invocation":
-            recorded.append(index)
-    at = order.get(handle._replace(block=None))
-    if at is None:
-        return []
-    starts = recorded or [order[call.handle] for call in calls]
-    runs: list[tuple[int, int]] = []
-    first = bisect_left(starts, at + 1)  # a call sees only what came before it
-    for end in (*changes[bisect_right(changes, at) :], len(order)):
-        stop = bisect_left(starts, end)
-        if first < stop and saw(dialog, calls[first]).find(handle) is not None:
-            if runs and runs[-1][1] == first:
-                runs[-1] = (runs[-1][0], stop)
-            else:
-                runs.append((first + 1, stop))
-        first = max(first, stop)
-    return runs

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         "Look": {
             "open": ("open:run", "Look at sessions in the browser."),
             "view": ("view:run", "Show what a model sees of a session, and why not the rest."),
+            "why": ("why:run", "Say when a model saw an entry, when it left, by what, and what came after."),
             "calls": ("calls:run", "List the model calls of a session, or compare two of them."),
             "cost": ("cost:run", "Show what sessions cost, what broke the cache, and what compactions saved."),
             "doctor": ("doctor:run", "Say what is wrong with a session or a transcript, and repair it."),

@@ -8,12 +8,13 @@ from itertools import islice
 from typing import Any
 
 from palaver.browsing.calls import ModelCallRow, before, call_at, call_row, calls, is_recorded, saw
-from palaver.browsing.composition import in_view, marks, windows
+from palaver.browsing.composition import marks, windows
 from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import ItemRow, WordsRow, first_words, outline
 from palaver.browsing.search import hits
 from palaver.browsing.sessions import dialogs, session_row, sessions
+from palaver.browsing.why import in_view, why
 from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
 from palaver.explorer.api import Answer, Endpoint, Explored, Raw, number
@@ -353,9 +354,10 @@ def search(source: Explored, q: str, in_: str = "", limit: str = "") -> Answer:
 
 
 def in_view_at(source: Explored, dialog: str, handle: str) -> Answer:
-    """Return the calls in whose view an entry was."""
+    """Return the calls in whose view an entry was, and when and why it left."""
     found = dialog_of(source, dialog)
-    return {"calls": in_view(found, found.session.place(handle), source.calls(found))}
+    row = why(found, found.session.place(handle), source.calls(found))
+    return {"calls": in_view(row), "why": row}
 
 
 ROUTES: tuple[Endpoint, ...] = (

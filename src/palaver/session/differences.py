@@ -195,14 +195,14 @@ def _difference(key: Key, before: Block | None, after: Block | None, why: str) -
 def _entered(key: Key, block: Block, earlier: View) -> str:
     if not isinstance(key, Handle):
         return f"{block.derived or 'text of the loop'}, made for this call"
-    gone = _omission(key, earlier)
+    gone = earlier.omission(key)
     return "new since" if gone is None else f"shown again: {_reason(gone)} before"
 
 
 def _left(key: Key, block: Block, later: View) -> str:
     if not isinstance(key, Handle):
         return f"{block.derived or 'text of the loop'}, made for the earlier call"
-    if (gone := _omission(key, later)) is not None:
+    if (gone := later.omission(key)) is not None:
         return _reason(gone)
     after = key.dialog == later.dialog_id and key.seq > later.at
     return "said after the second call" if after else "on another branch, or replaced by something newer"
@@ -210,14 +210,6 @@ def _left(key: Key, block: Block, later: View) -> str:
 
 def _changed(block: Block) -> str:
     return "whole again" if block.reason is None else block.reason.value.replace("_", " ")
-
-
-def _omission(place: Handle, view: View) -> Omission | None:
-    entry = place._replace(block=None)
-    named = (gone for gone in view.omissions if gone.handle in {place, entry})
-    return next(named, None) or next(
-        (gone for gone in view.omissions if gone.span is not None and place in gone.span), None
-    )
 
 
 def _reason(gone: Omission) -> str:

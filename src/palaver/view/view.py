@@ -279,6 +279,13 @@ class View:
             self._unnoted[:] = [stop := start]
         return self._noted.get(place, ())
 
+    def omission(self, handle: Handle) -> Omission | None:
+        """Return how the view leaves an entry or block out; None when nothing says so."""
+        named = (gone for gone in self.omissions if gone.handle in {handle, handle._replace(block=None)})
+        return next(named, None) or next(
+            (gone for gone in self.omissions if gone.span is not None and handle in gone.span), None
+        )
+
     def newest_user(self) -> int | None:
         """Return the index of the user's newest message; None when there is none. Words that a program added do not count."""
         return next(reversed(self.columns.humans), None)
