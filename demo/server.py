@@ -13,13 +13,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from palaver import Agent, open_store
+from palaver import Agent, Decision, Session, decide, open_store
+from palaver.agent import waiting_calls
 from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError, StoreError
 from palaver.providers import TextDelta
 from palaver.store import Store
@@ -82,6 +83,37 @@ async def tell(name: str, said: Said, request: Request) -> StreamingResponse:
             yield f"event: error\ndata: {json.dumps({'error': str(error)})}\n\n"
 
     return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+@router.get("/waiting")
+def waiting(request: Request) -> list[dict[str, Any]]:
+    """List the calls that wait for a person, in all conversations."""
+    return [
+        {
+            "talk": call.session.name,
+            "call": call.call.id,
+            "tool": call.call.name,
+            "arguments": call.call.args,
+            "until": call.deadline,
+        }
+        for call in waiting_calls(request.app.state.store)
+    ]
+
+
+class Decided(BaseModel):
+    """What somebody decided; who it was comes from the server's own login, not from the request."""
+
+    decision: Literal["approve", "deny", "edit"]
+    reason: str = ""
+    arguments: dict[str, Any] | None = None
+    always: bool = False
+
+
+@router.post("/talks/{name}/calls/{call}")
+def decide_call(name: str, call: str, said: Decided, request: Request) -> dict[str, str]:
+    """Record a decision about a call that waits, today or tomorrow. The next request, with an empty text, continues the turn."""
+    dialog = Session.open(request.app.state.store, name).newest
+    return {"decided": str(decide(dialog, call, Decision(**dict(said), by=request.headers.get("x-user", ""))))}
 
 
 _STATUS = (

@@ -18,7 +18,7 @@ from palaver.providers.scripted import ScriptedProvider
 from palaver.store import Store
 from tests import postgres
 
-BUSY, WAITS, WRONG, FAILED = 409, 202, 400, 502
+BUSY, WAITS, WRONG, MISSING, FAILED = 409, 202, 400, 404, 502
 
 
 @tool(needs_approval=True)
@@ -194,11 +194,15 @@ def test_an_approval_answers_with_its_status(address: str) -> None:
         async with client(address, clerks) as http:
             assert (await http.post("/talks/ann", json={"text": "Refund 5."})).status_code == WAITS
             assert (await http.post("/talks/ann", json={"text": "Are you there?"})).status_code == WAITS
-            with closing(open_store(address)) as store:
-                person = clerks(store)
-                await person.aresume("ann")
-                (waiting,) = await asyncio.to_thread(lambda: person.waiting)
-                await asyncio.to_thread(person.approve, waiting.id, by="ann")
+        async with client(address, clerks) as http:  # of another process, tomorrow
+            (waiting,) = (await http.get("/waiting")).json()
+            assert (waiting["talk"], waiting["tool"], waiting["arguments"]) == ("ann", "refund", {"amount": 5})
+            place = f"/talks/ann/calls/{waiting['call']}"
+            assert (await http.post("/talks/ann/calls/other", json={"decision": "deny"})).status_code == MISSING
+            assert (await http.post(place, json={"decision": "edit"})).status_code == WRONG
+            said = {"decision": "edit", "arguments": {"amount": 4}}
+            assert (await http.post(place, json=said, headers={"x-user": "ann"})).is_success
+            assert (await http.get("/waiting")).json() == []
             answered = await http.post("/talks/ann", json={"text": "Well?"})
             assert answered.json()["text"] == "Done."
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from palaver import Prompt
-from palaver.agent import Agent, Decision, ProviderInvoker, decide, subagent
+from palaver.agent import Agent, Decision, ProviderInvoker, decide, needs_work, subagent, waiting_calls
 from palaver.agent.approvals import Approver, annotate
 from palaver.browsing.composition import marks
 from palaver.browsing.entries import entries as rows_of
 from palaver.browsing.outline import first_words, outline
-from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput
+from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.providers import ScriptedProvider
@@ -24,7 +24,7 @@ from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
 from palaver.transcripts.markdown import markdown
 from palaver.wire import Request
-from tests.agent.helper import MODEL, Died, both, calling, die, kinds, results, roles, scripted, sent
+from tests.agent.helper import MODEL, Died, both, calling, die, entries, kinds, results, roles, scripted, sent
 from tests.cli.commands import run
 from tests.kills import dying_store
 
@@ -136,6 +136,62 @@ def test_an_unknown_decision_decides_nothing() -> None:
 
 
 # --- messages while a call waits ------------------------------------------------------------------------------------------
+
+
+def test_a_decision_for_always_decides_later_calls() -> None:
+    """As data of the log, in any process and dialog of the session, until a newer one; other sessions and tools ask."""
+    paid, prompt = bank()
+    pays = [calling("pay", amount=amount) for amount in (5, 6, 7, 8)]
+    agent, _ = scripted([pays[0], pays[1], "Paid.", pays[2], "No."], prompt)
+    (call,) = agent.respond("pay", return_session=True).waiting
+    agent.approve(call.id, by="ann", always=True)
+    assert (agent.respond().content, paid) == ("Paid.", [5, 6])
+    decided = [entry for entry in entries(agent.current_dialog) if isinstance(entry, Approval)]
+    assert [(entry.by, entry.always) for entry in decided] == [("ann", "pay"), ("ann", None)]
+    record = Decision(decision="deny", by="bob", reason="Enough.", always=True).entry(call)
+    annotate(agent.store, agent.current_dialog.fork().dialog_id, record)
+    assert (agent.respond("again").content, paid) == ("No.", [5, 6])
+    assert results(agent.current_dialog)[-1] == "This call was not run: it was not allowed. bob said: Enough."
+    other, _ = scripted([pays[3]], prompt, store=agent.store)
+    assert other.respond("pay", return_session=True).state == "waiting"
+    with pytest.raises(InvalidInput, match="An edit decides one call"):
+        Decision(decision="edit", arguments={}, always=True)
+
+
+def test_a_decision_for_always_settles_all_that_wait() -> None:
+    """Calls of the tool that wait already, those of a sub-agent too, need no person any more; one more answer of the agent runs them."""
+    paid, prompt = bank()
+    till = Agent("till", prompt, MODEL, ScriptedProvider([calling("pay", "", "deep", amount=9), "Done."]))
+    script = [both(("pay", {"amount": 5}), ("pay", {"amount": 6}), ("till", {"task": "Pay."})), "Paid."]
+    agent, _ = scripted(script, prompt, tools=[subagent(till)])
+    waiting = agent.respond("pay", return_session=True).waiting
+    assert [call.name for call in waiting] == ["pay"] * 3
+    agent.approve(waiting[0].id, always=True)
+    assert needs_work(agent.store, agent.current_dialog.dialog_id)
+    assert (agent.respond().content, sorted(paid)) == ("Paid.", [5, 6, 9])
+
+
+def test_a_call_that_nobody_decides_expires() -> None:
+    """It is refused at the next answer, a later decision is not accepted, and a decision in time counts."""
+    paid, prompt = bank()
+    options: dict[str, Any] = {"decide_within": 1e-6}
+    agent, _ = scripted([calling("pay", amount=5), "It was too late."], prompt, **options)
+    (call,) = agent.respond("pay", return_session=True).waiting
+    assert list(waiting_calls(agent.store)) == []
+    with pytest.raises(NotFound, match="waited too long"):
+        agent.approve(call.id)
+    assert needs_work(agent.store, agent.current_dialog.dialog_id)
+    assert (agent.respond().content, paid) == ("It was too late.", [])
+    assert results(agent.current_dialog) == ["This call was not run: it was not allowed. Nobody decided in time."]
+    agent, _ = scripted([calling("pay", amount=5), "Paid."], prompt, decide_within=3600)
+    (call,) = agent.respond("pay", return_session=True).waiting
+    (waiting,) = waiting_calls(agent.store)
+    assert (waiting.call.id, waiting.deadline) == (call.id, waiting.since + 3600)
+    agent.approve(call.id)
+    agent.options = replace(agent.options, decide_within=1e-6)
+    assert (agent.respond().content, paid) == ("Paid.", [5])
+    with pytest.raises(InvalidInput, match="decide_within"):
+        scripted([], decide_within=0)
 
 
 def test_a_message_while_a_call_waits_is_queued() -> None:

@@ -1,7 +1,7 @@
 """Agents: dialogs that answer, turn by turn, with tools, approvals and sub-agents."""
 
 from palaver.agent.agent import Agent
-from palaver.agent.approvals import Decision, decide, open_calls
+from palaver.agent.approvals import Decision, WaitingCall, decide, open_calls, waiting_calls
 from palaver.agent.attention import needs_work
 from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.events import (
@@ -54,8 +54,10 @@ __all__ = [
     "TurnFinished",
     "TurnStarting",
     "TurnStream",
+    "WaitingCall",
     "decide",
     "needs_work",
     "open_calls",
     "subagent",
+    "waiting_calls",
 ]

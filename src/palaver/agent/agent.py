@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Self, Unpack, overload
 
 from pydantic import TypeAdapter
 
-from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls
+from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls, settle_without_person
 from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
 from palaver.agent.compacting import compacted
 from palaver.agent.contract import offered, task_prompt
@@ -485,21 +485,23 @@ class Agent(Generic[OutputT]):
         """
         return open_calls(self._named(None))
 
-    def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
-        """Approve a call; the next `respond()` runs it.
+    def approve(self, call_id: str, alias: str | None = None, *, by: str = "", always: bool = False) -> Handle:
+        """Approve a call; the next `respond()` runs it. With `always`, approve the later calls of the same tool in the session, too.
 
         Raises:
             NotFound: No such call is open.
         """
-        return decide(self._named(alias), call_id, Decision(decision="approve", by=by))
+        return decide(self._named(alias), call_id, Decision(decision="approve", by=by, always=always))
 
-    def deny(self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "") -> Handle:
-        """Refuse a call. The model reads the reason.
+    def deny(
+        self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "", always: bool = False
+    ) -> Handle:
+        """Refuse a call. The model reads the reason. With `always`, refuse the later calls of the same tool in the session, too.
 
         Raises:
             NotFound: No such call is open.
         """
-        return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by))
+        return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by, always=always))
 
     def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
         """Approve a call with other arguments, which the model reads.
@@ -757,6 +759,7 @@ class Agent(Generic[OutputT]):
                     listeners=Listeners((settings.tracer, self.options.stream_handler, handler)),
                     instructions=settings.instructions or self._instructions.get(dialog.dialog_id, ""),
                     unsaved=self._unsaved,
+                    undecided=set() if self.options.approve else set(turn.awaited),
                     measured=measured,
                     memo=memo,
                 )
@@ -785,6 +788,7 @@ def _looked(dialog: Dialog, prompt: Prompt, *, asked: bool, free: bool, abandone
         require_unclaimed(log, name, turn)
     if abandoned:
         abandon(dialog)
+    if abandoned or (turn.outcome == "waiting" and not turn.open and turn.pending and settle_without_person(dialog)):
         dialog.opened.refresh()
         turn.catch_up(log, name)
     dialog.opened.prompt.prompt(prompt)  # what follows does not read it

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from palaver.agent.turn import ABANDON, TurnState, read_turn, subagent_dialog
 from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
-from palaver.log import Entry, Handle, draft
+from palaver.log import Entry, Handle, decode_entry, draft
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.session import Dialog
-from palaver.store.protocol import Store
+from palaver.store.protocol import SessionRecord, Store
+
+EXPIRED = "Nobody decided in time."
+"""The reason of the refusal of a call that waited too long."""
 
 # --- messages -----------------------------------------------------------------------------------------------------------
 
@@ -44,12 +47,14 @@ class Decision:
         by: Who decided, or empty.
         reason: Why, for the model; may be empty.
         arguments: The arguments to use instead; only for `edit`, which requires them.
+        always: Whether it decides the later calls of the same tool in the session, too; not for `edit`. The newest such decision counts.
     """
 
     decision: Literal["approve", "deny", "edit"] = "approve"
     by: str = ""
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
+    always: bool = False
 
     def __post_init__(self) -> None:
         """Check the decision: an unknown one must never let a call run.
@@ -64,11 +69,14 @@ class Decision:
                 f"The decision {self.decision!r} has the arguments {self.arguments!r}.",
                 hint="Pass arguments only with edit: a mapping with all arguments of the call.",
             )
+        if self.always and self.decision == "edit":
+            raise InvalidInput("An edit decides one call.", hint="Pass always with approve or deny.")
 
-    def entry(self, call_id: str) -> Approval:
+    def entry(self, call: ToolCallContent) -> Approval:
         """Return the entry that records it."""
         return Approval(
-            call_id=call_id,
+            call_id=call.id,
+            always=call.name if self.always else None,
             decision=self.decision,
             by=self.by,
             reason=self.reason or None,
@@ -90,9 +98,82 @@ def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
 
 
 def decided_calls(store: Store, dialog_id: DialogId) -> tuple[ToolCallContent, ...]:
-    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and are decided."""
-    waiting = _not_begun(store, store.node(dialog_id).session_id, dialog_id)
-    return tuple(call for _, turn, call in waiting if call.id in turn.decisions)
+    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and need no person any more."""
+    session_id = store.node(dialog_id).session_id
+    waiting = _not_begun(store, session_id, dialog_id)
+    return tuple(
+        call for _, turn, call in waiting if call.id in turn.decisions or _without_person(store, session_id, turn, call)
+    )
+
+
+def standing(store: Store, session_id: SessionId, tool: str) -> Approval | None:
+    """Return the newest decision about all calls of a tool in a session, or None."""
+    newest: Approval | None = None
+    for node in store.nodes(session_id):
+        for header in store.latest_of_kind(node.dialog_id, "approval"):
+            entry = decode_entry(store.body(node.dialog_id, header.seq))
+            if isinstance(entry, Approval) and entry.always == tool:
+                newest = entry if newest is None or entry.at > newest.at else newest
+                break
+    return newest
+
+
+def _without_person(store: Store, session_id: SessionId, turn: TurnState, call: ToolCallContent) -> Approval | None:
+    """Return the decision about a call that waits which nobody need make: a standing one, or the refusal of an expired call."""
+    if call.id not in turn.awaited:
+        return None
+    if turn.expired:
+        return Approval(call_id=call.id, decision="deny", reason=EXPIRED)
+    known = standing(store, session_id, call.name)
+    return None if known is None else repeated(known, call)
+
+
+def repeated(known: Approval, call: ToolCallContent) -> Approval:
+    """Return a standing decision as that of one call."""
+    return Approval(call_id=call.id, decision=known.decision, by=known.by, reason=known.reason)
+
+
+def settle_without_person(dialog: Dialog) -> bool:
+    """Record the decisions about calls that wait which nobody need make, those of sub-agents included. Return whether there were any."""
+    store, session_id = dialog.store, dialog.session_id
+    waiting = tuple(_not_begun(store, session_id, dialog.dialog_id))
+    undecided = ((place, turn, call) for place, turn, call in waiting if call.id not in turn.decisions)
+    made = [(place, _without_person(store, session_id, turn, call)) for place, turn, call in undecided]
+    entries = [(place, entry) for place, entry in made if entry is not None]
+    for place, entry in entries:
+        annotate(store, place, entry)
+    return bool(entries)
+
+
+class WaitingCall(NamedTuple):
+    """A call that waits for a decision.
+
+    Attributes:
+        session: Its session.
+        dialog_id: Its dialog, of the agent or of a sub-agent.
+        call: The call.
+        since: When the model made it.
+        deadline: Until when it can be decided, or None.
+    """
+
+    session: SessionRecord
+    dialog_id: DialogId
+    call: ToolCallContent
+    since: float
+    deadline: float | None
+
+
+def waiting_calls(store: Store, session_id: SessionId | None = None) -> Iterator[WaitingCall]:
+    """Yield the calls that wait for a decision, in a session or the whole store, those of the session that was last active first."""
+    for record in store.sessions() if session_id is None else (store.session(session_id),):
+        for node in store.nodes(record.session_id):
+            if not store.last(node.dialog_id).open_calls:
+                continue
+            turn = read_turn(store, node.dialog_id)
+            if turn.outcome == "waiting" and not turn.open and not turn.expired:
+                for call in turn.pending:
+                    if call.id not in turn.started and call.id not in turn.decisions:
+                        yield WaitingCall(record, node.dialog_id, call, turn.answered, turn.deadline)
 
 
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
@@ -108,13 +189,17 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
         Ambiguous: Calls of several dialogs that wait have this id: some providers number the calls of each answer anew.
     """
     waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
-    named = [(place, call_id in turn.decisions) for place, turn, call in waiting if call.id == call_id]
-    places = [place for place, decided in named if not decided] or [place for place, _ in named]
+    named = [(place, turn, call) for place, turn, call in waiting if call.id == call_id]
+    places = [made for made in named if call_id not in made[1].decisions] or named
     if not places:
         raise NotFound(call_id, what="open call", close=[call.id for _, _, call in waiting])
     if len(places) > 1:
-        raise Ambiguous(call_id, places, hint="Decide in the dialog of the call: decide(session.dialog(ID), ...).")
-    return annotate(dialog.store, places[0], decision.entry(call_id))
+        hint = "Decide in the dialog of the call: decide(session.dialog(ID), ...)."
+        raise Ambiguous(call_id, [place for place, _, _ in places], hint=hint)
+    place, turn, call = places[0]
+    if turn.expired and call_id not in turn.decisions:
+        raise NotFound(call_id, what="open call", hint="It waited too long for a decision, and is refused.")
+    return annotate(dialog.store, place, decision.entry(call))
 
 
 def abandon(dialog: Dialog) -> None:

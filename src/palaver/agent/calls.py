@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Sequence
 from functools import partial
 
-from palaver.agent.approvals import Decision, Verdict, annotate
+from palaver.agent.approvals import Decision, Verdict, annotate, repeated, standing
 from palaver.agent.events import CallEnded, CallStarting
 from palaver.agent.run import AgentRun, callback_failed
 from palaver.agent.turn import Fate
@@ -50,7 +50,7 @@ async def settle(run: AgentRun, calls: Sequence[tuple[ToolCallContent, Fate]]) -
             await _close(run, call, fate)
     await _ToolRound(run).execute(runnable)  # before the approver: a person may take hours
     for call, fate in calls:
-        if fate is Fate.DECIDE and run.settings.options.approve is not None:
+        if fate is Fate.DECIDE and call.id not in run.undecided:
             await _decide(run, call)
 
 
@@ -86,7 +86,11 @@ def _edited(run: AgentRun, call: ToolCallContent) -> ToolCallContent:
 
 
 async def _decide(run: AgentRun, call: ToolCallContent) -> None:
-    """Ask the approver. A call without a decision waits."""
+    """Decide as somebody did about all calls of the tool, or ask the approver. A call without a decision waits."""
+    known = await run.awaited(partial(standing, run.dialog.store, run.dialog.session_id, call.name))
+    if known is not None:
+        await run.record(repeated(known, call))
+        return
     try:
         verdict = run.settings.options.approve(call) if run.settings.options.approve is not None else None
         if inspect.isawaitable(verdict):
@@ -97,7 +101,7 @@ async def _decide(run: AgentRun, call: ToolCallContent) -> None:
     if decision is None:
         run.undecided.add(call.id)
         return
-    await run.record(decision.entry(call.id))
+    await run.record(decision.entry(call))
 
 
 def _decision(verdict: Verdict) -> Decision | None:

@@ -32,6 +32,7 @@ class AgentOptions:
 
     Attributes:
         approve: A function that decides at once about calls that need a decision. Without one they wait.
+        decide_within: Seconds that a call waits for a decision; then it is refused. None for as long as it takes.
         max_exception_retry: The maximum number of repairs in a turn.
         max_interrupt_steps: The maximum number of rounds of tools in a turn; 0 means 100. 20 is the default of Vercel's AI SDK; that of
             the OpenAI Agents SDK is 10.
@@ -53,6 +54,7 @@ class AgentOptions:
     """
 
     approve: Approver | None = None
+    decide_within: float | None = None
     max_exception_retry: int = 3
     max_interrupt_steps: int = 20
     max_llm_recall: int = 0
@@ -83,6 +85,9 @@ class AgentOptions:
                 raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
         if isinstance(self.fallback_models, str):
             raise InvalidInput(f"fallback_models is {self.fallback_models!r}.", hint="Pass a list of models.")
+        within: object = self.decide_within
+        if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
+            raise InvalidInput(f"decide_within is {within!r}.", hint="Pass seconds, or None.")
         _ = self.all_limits
 
     @property
@@ -115,6 +120,7 @@ class OptionKeywords(TypedDict, total=False):
     """The fields of `AgentOptions` as keywords: type checkers cannot derive them from it."""
 
     approve: Approver | None
+    decide_within: float | None
     max_exception_retry: int
     max_interrupt_steps: int
     max_llm_recall: int

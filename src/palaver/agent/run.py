@@ -113,7 +113,7 @@ class AgentRun:
         listeners: The listeners of its events.
         instructions: The system prompt that must be in force; empty to keep the dialog's.
         unsaved: Results that the store refused, by dialog and call. They are written first when it accepts writes again.
-        undecided: Calls that the approver did not decide.
+        undecided: Calls that wait for a person: the approver, if there is one, did not decide them.
         suspended: Calls of sub-agents that wait for a decision.
         answering: The current model call, or the one that failed last; None before a call and after an answer.
         measured: The last request that was answered, and the provider's token count of it.
@@ -237,6 +237,7 @@ class AgentRun:
             "inbox": min(self.turn.inbox, default=self.dialog.opened.recent.last(dialog_id).seq + 1),
             "prompt": self.prompt.path,
             "process": this_process(),
+            "decide_within": self.settings.options.decide_within,
         }
         marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data), *self._granted()
         try:

@@ -76,9 +76,7 @@ def next_step(run: AgentRun) -> Step:
     turn, pending = run.turn, run.turn.pending
     if pending:
         fates = tuple((call, (_consent if call.consent else _fate)(run, call)) for call in pending)
-        asked = run.settings.options.approve is not None and any(
-            fate is Fate.DECIDE and call.id not in run.undecided for call, fate in fates
-        )
+        asked = any(fate is Fate.DECIDE and call.id not in run.undecided for call, fate in fates)
         return Wait() if all(fate in {Fate.DECIDE, Fate.WAIT} for _, fate in fates) and not asked else Settle(fates)
     if turn.response is not None and not turn.said and _answered(turn, turn.response):
         return Finish()

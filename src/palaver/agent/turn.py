@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from palaver.errors import InvalidInput, StoreDamaged
-from palaver.ids import DialogId
+from palaver.ids import DialogId, now
 from palaver.log import LOST, Handle, Node, Reader, copy_of, decode_entry
 from palaver.log.entries import (
     Approval,
@@ -100,6 +100,8 @@ class TurnState:
         outcome: How it last ended: `final`, `failed`, `interrupted` or `waiting`; empty before that.
         prompt: The path of the prompt that governs it, or empty.
         process: The process that last began or continued it, or empty.
+        decide_within: Seconds after which a call that nobody decided is refused, or None.
+        answered: When the newest answer was recorded.
         response: The model's newest answer in it, or None.
         answers: The results of that answer's calls, by call id.
         started: The calls that began, by id. The value is whether they may begin again.
@@ -122,6 +124,8 @@ class TurnState:
     outcome: str = ""
     prompt: str = ""
     process: str = ""
+    decide_within: float | None = None
+    answered: float = 0.0
     response: Message | None = None
     answers: dict[str, ToolResultContent] = field(default_factory=dict)
     started: dict[str, bool] = field(default_factory=dict)
@@ -157,6 +161,16 @@ class TurnState:
         """Whether the turn has its answer."""
         return not self.open and self.outcome == "final"
 
+    @property
+    def deadline(self) -> float | None:
+        """Until when its calls can be decided, in seconds since 1970 UTC; None for ever."""
+        return None if self.decide_within is None else self.answered + self.decide_within
+
+    @property
+    def expired(self) -> bool:
+        """Whether it is too late to decide its calls."""
+        return self.deadline is not None and now() > self.deadline
+
     def task(self, call_id: str) -> dict[str, str]:
         """Return the metadata with which a sub-agent's dialog names the call it answers."""
         return {"call": call_id, "response": "" if self.response is None else self.response.id}
@@ -171,7 +185,7 @@ class TurnState:
         self.seen = seq + 1
         match entry:
             case MessageEntry(message=message):
-                self._add_message(seq, message)
+                self._add_message(seq, message, entry.at)
             case CallStarted():
                 self._add_start(entry)
             case Approval():
@@ -208,10 +222,13 @@ class TurnState:
         elif name == CALL:
             self.prompt = str(data.get("prompt") or "")
             self.process = str(data.get("process") or "")
+            within = data.get("decide_within")
+            self.decide_within = within if isinstance(within, int | float) else None
 
-    def _add_message(self, seq: int, message: Message) -> None:
+    def _add_message(self, seq: int, message: Message, at: float) -> None:
         if message.is_assistant_side:
             self.response = message
+            self.answered = at
             self.rounds += message.is_function_call or unfinished(message)
             self.said = self.overtaken = False
             for state in (self.answers, self.started, self.decisions, self.awaited, self.attempts):

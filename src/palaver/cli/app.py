@@ -47,6 +47,8 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         },
         "Run": {
             "chat": ("chat:run", "Talk to a model in a session that is kept."),
+            "approve": ("decisions:approve", "Approve calls that wait for a person, or list them."),
+            "deny": ("decisions:deny", "Refuse calls that wait for a person."),
             "work": ("fleet:work", "Answer the sessions of a fleet, as one of its workers."),
             "queue": ("fleet:queue", "Show which sessions of a fleet wait, run, failed or wait for a person."),
             "lab": ("lab:run", "Compare policies on recorded sessions, without asking a model."),

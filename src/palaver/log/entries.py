@@ -141,6 +141,7 @@ class Approval(Entry):
         by: Who decided, or empty.
         reason: Why, for the model, or None.
         arguments: The arguments to run it with instead, when the decision is `edit`.
+        always: The tool whose later calls in the session are decided in the same way, or None.
     """
 
     kind: Literal["approval"] = "approval"
@@ -149,6 +150,7 @@ class Approval(Entry):
     by: str = ""
     reason: str | None = None
     arguments: JsonValue = None
+    always: str | None = None
 
 
 class LateResult(Entry):

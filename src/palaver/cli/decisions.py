@@ -1,0 +1,138 @@
+"""palaver approve and palaver deny: list the calls that wait for a person, and decide about them."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Callable, Mapping
+from getpass import getuser
+from typing import Annotated, Any, Literal, TypeAlias
+
+from typer import Argument, BadParameter, Option
+
+from palaver.agent import Decision, WaitingCall, decide, waiting_calls
+from palaver.browsing.places import locate
+from palaver.cli.options import JsonOption, OneOption, StoreOption, opened
+from palaver.cli.terminal import emit, paged, print_rows, say, when
+from palaver.errors import Ambiguous, NotFound
+from palaver.messages import thaw
+from palaver.session import Session
+
+CallsArgument: TypeAlias = Annotated[
+    list[str] | None,
+    Argument(metavar="CALL", help="The ids of calls, or their beginnings. Without one, list what waits."),
+]
+AlwaysOption: TypeAlias = Annotated[bool, Option("--always", help="Also for later calls of this tool in the session.")]
+ByOption: TypeAlias = Annotated[str, Option("--by", metavar="WHO", help="Who decides. Default: your user's name.")]
+
+Word: TypeAlias = Literal["approve", "deny", "edit"]
+
+_COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "call": lambda row: row["call"],
+    "tool": lambda row: row["tool"],
+    "session": lambda row: row["session"][:12],
+    "since": lambda row: when(row["since"]),
+    "until": lambda row: "" if row["until"] is None else when(row["until"]),
+    "arguments": lambda row: json_module.dumps(row["arguments"], ensure_ascii=False),
+}
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Read the arguments of a call."""
+    try:
+        read = json_module.loads(text)
+    except ValueError:
+        read = None
+    if not isinstance(read, dict):
+        raise BadParameter('Write all arguments of the call as a JSON object, such as {"amount": 50}.')
+    return read
+
+
+def approve(
+    calls: CallsArgument = None,
+    session: OneOption = None,
+    edit: Annotated[
+        dict[str, Any] | None, Option("--edit", metavar="JSON", parser=_arguments, help="Run it with these arguments.")
+    ] = None,
+    always: AlwaysOption = False,
+    by: ByOption = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Approve calls that wait for a person; without a CALL, list them.
+
+    The decision is an entry of the log. The agent runs the call when it responds again, in any process.
+    """
+    if edit is not None and len(calls or ()) != 1:
+        raise BadParameter("name the one call that gets other arguments.", param_hint="CALL")
+    word: Word = "approve" if edit is None else "edit"
+    _decide(calls, session, store, json, word, {"arguments": edit, "always": always, "by": by})
+
+
+def deny(
+    calls: CallsArgument = None,
+    session: OneOption = None,
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; the model reads it.")] = "",
+    always: AlwaysOption = False,
+    by: ByOption = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Refuse calls that wait for a person; without a CALL, list them."""
+    _decide(calls, session, store, json, "deny", {"reason": reason, "always": always, "by": by})
+
+
+def _decide(
+    calls: list[str] | None, session: str | None, url: str | None, json: bool, word: Word, about: dict[str, Any]
+) -> None:
+    with opened(url, writes=bool(calls)) as store:
+        waiting = list(waiting_calls(store, None if session is None else locate(store, session).session.session_id))
+        if not calls:
+            _list(waiting, json=json)
+            return
+        decision = Decision(decision=word, **about | {"by": about["by"] or getuser()})
+        for named in [_named(waiting, call) for call in calls]:  # every name is checked before anything is written
+            place = decide(Session(store, named.session.session_id).dialog(named.dialog_id), named.call.id, decision)
+            done = {"approve": "Approved", "deny": "Refused", "edit": "Approved with other arguments"}[word]
+            row = _row(named) | {"decision": word, "by": decision.by, "always": decision.always, "handle": str(place)}
+            later = f", and later calls of {named.call.name} in this session" if decision.always else ""
+            emit(json, row, f"{done}: {named.call.name} ({named.call.id}){later}.")
+
+
+def _named(waiting: list[WaitingCall], name: str) -> WaitingCall:
+    """Return the call that waits with an id.
+
+    Raises:
+        NotFound: None has.
+        Ambiguous: Several have.
+    """
+    exact = [call for call in waiting if call.call.id == name] or [
+        call for call in waiting if name and call.call.id.startswith(name)
+    ]
+    if not exact:
+        hint = "`palaver approve` lists the calls that wait."
+        raise NotFound(name, what="call that waits", close=[call.call.id for call in waiting[:5]], hint=hint)
+    if len(exact) > 1:
+        known = [f"{call.call.id} in {call.session.session_id[:12]}" for call in exact]
+        raise Ambiguous(name, known, hint="Add --session, or more of the id.")
+    return exact[0]
+
+
+def _list(waiting: list[WaitingCall], *, json: bool) -> None:
+    with paged(data=json):
+        if waiting or json:
+            print_rows(json, map(_row, waiting), _COLUMNS, cut={"arguments": 20}, drop=("until", "since"))
+        else:
+            say("No call waits for a decision.")
+
+
+def _row(waiting: WaitingCall) -> dict[str, Any]:
+    return {
+        "call": waiting.call.id,
+        "tool": waiting.call.name,
+        "arguments": thaw(waiting.call.args),
+        "session": waiting.session.session_id,
+        "name": waiting.session.name,
+        "dialog": waiting.dialog_id,
+        "since": waiting.since,
+        "until": waiting.deadline,
+    }
