@@ -22,6 +22,7 @@ from palaver.browsing.search import index
 from palaver.errors import NotFound, StoreError
 from palaver.log.redaction import PatternRedactor
 from tests.cli.commands import PROGRAM, Palaver, run
+from tests.cli.test_page import PAGE
 
 KEY = "sk-ant-api03-" + "Zq9xB7" * 16 + "-AAAA"
 """What looks like a key of a provider."""
@@ -71,7 +72,7 @@ def test_an_agent_finds_and_reads_a_session(kept: Palaver) -> None:
 
     async def work(client: Client, ask: Ask) -> None:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["sessions", "search", "show", "view", "recall"]
+        assert [tool.name for tool in tools] == ["sessions", "search", "show", "view", "recall", "cost"]
         assert all(tool.annotations and tool.annotations.read_only_hint and tool.description for tool in tools)
         _, listed = await ask("sessions")
         assert [line.split()[-1] for line in listed.splitlines()] == ["other", "wing", "site"]
@@ -140,6 +141,30 @@ def test_secrets_stay_in_the_store_unless_asked_for(kept: Palaver) -> None:
 
     served(kept.store, hidden)
     served(kept.store, shown, "--no-redact")
+
+
+def test_costs_are_those_of_the_sessions_in_scope(kept: Palaver) -> None:
+    """As `palaver cost` counts them; a session out of scope adds nothing."""
+    whole = PAGE.read_text(encoding="utf-8").partition('title="talk.jsonl"\n')[2].partition("```")[0].encode()
+    kept.imported(whole)
+    (total,) = kept("cost", "--json").rows()
+
+    async def inside(_client: Client, ask: Ask) -> None:
+        rows = (await ask("cost"))[1].splitlines()
+        assert rows[0].startswith(f"{total['key']}  2 calls, {total['read']:,} tokens read, ")
+        assert f"~${total['dollars']:.4f}" in rows[0]
+        assert rows[-1].startswith("Together: 2 calls")
+        assert "Together: 0 calls" in (await ask("cost", session="site", by="model", limit=10**9))[1]
+        assert (await ask("cost", by="nothing"))[0]
+
+    async def outside(_client: Client, ask: Ask) -> None:
+        assert await ask("cost") == (
+            False,
+            "Together: 0 calls, 0 tokens read, none of them cached, 0 written, no price known",
+        )
+
+    served(kept.store, inside)
+    served(kept.store, outside, "--subject", "otto")
 
 
 def test_what_is_out_of_scope_is_as_if_it_were_not_there(kept: Palaver) -> None:

@@ -13,13 +13,16 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from palaver.browsing.costs import By, CostRow, Filters, report
 from palaver.browsing.entries import originals, text_of, who_of
 from palaver.browsing.places import locate, numbered
 from palaver.browsing.scope import scoped
 from palaver.browsing.search import hits
 from palaver.browsing.seen import seen
 from palaver.browsing.sessions import sessions
+from palaver.browsing.spent import Costs
 from palaver.cli.options import StoreOption, SubjectOption, opened
+from palaver.cli.terminal import money
 from palaver.errors import DISTRIBUTION, MissingExtra, PalaverError
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
@@ -52,16 +55,17 @@ def run(
 ) -> None:
     """Serve the sessions to an agent, over standard input and output, until it leaves. Needs the extra `mcp`.
 
-    The store is only read. Tools: sessions, search, show, view, recall. Each returns a page, and says how to get the next.
+    The store is only read. Tools: sessions, search, show, view, recall, cost. Each returns a page, and says how to get the next.
     """
     if find_spec("mcp") is None:
         raise MissingExtra("`palaver mcp`", "mcp")
     with opened(store, read_only=True) as source:
-        _served(scoped(source, folder=folder, subject=subject, redactor=PatternRedactor() if redact else None)).run()
+        whole = scoped(source, folder=folder, subject=subject)
+        _served(scoped(whole, redactor=PatternRedactor()) if redact else whole, whole).run()
 
 
-def _served(store: Store) -> Any:  # noqa: ANN401 - of the official SDK, which takes a second to import
-    """Return the server over a store."""
+def _served(store: Store, whole: Store) -> Any:  # noqa: ANN401 - of the official SDK, which takes a second to import
+    """Return the server over a store, and the same store with its secrets, from which figures are counted."""
     sdk, types = import_module("mcp.server"), import_module("mcp.types")
     version = import_module("importlib.metadata").version(DISTRIBUTION)
     server = sdk.MCPServer("palaver", instructions=_INSTRUCTIONS, version=version, log_level="WARNING")
@@ -78,17 +82,18 @@ def _served(store: Store) -> Any:  # noqa: ANN401 - of the official SDK, which t
 
         return answer
 
-    tools = _Tools(store)
-    for tool in (tools.sessions, tools.search, tools.show, tools.view, tools.recall):
+    tools = _ServedTools(store, whole)
+    for tool in (tools.sessions, tools.search, tools.show, tools.view, tools.recall, tools.cost):
         server.tool(annotations=reads, structured_output=False)(answered(tool))
     return server
 
 
-class _Tools:
+class _ServedTools:
     """The tools; the docstring of each is what the model reads about it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, whole: Store) -> None:
         self._store = store
+        self._costs = Costs(whole)
 
     def sessions(self, limit: int = _ROWS, after: str = "") -> str:
         """List sessions, the newest activity first: id, time, messages, folder, title. `after` is the last id of the page before."""
@@ -135,6 +140,21 @@ class _Tools:
         pieces = ((original.handle, original.found()) for original in named)
         return _page((f"[{place}] {who_of(entry)}\n{text_of(entry)}\n\n" for place, entry in pieces), offset, limit)
 
+    def cost(self, by: By = "day", session: str = "", since: str = "", until: str = "", limit: int = _ROWS) -> str:
+        """Return what sessions cost, all or one: calls, tokens read, the share from the provider's cache, dollars; `since` and `until` are days, such as 2026-03-01."""
+        records = (
+            [self._store.session(locate(self._store, session).session.session_id)]
+            if session
+            else self._store.sessions()
+        )
+        made, count = report(self._costs, records, by, Filters(since, until)), _between(limit, _MOST_ROWS)
+        self._costs.save()
+        rows = made.rows[-count:] if by == "day" else made.rows[:count]
+        lines = [f"{row['key'] or '(unknown)'}  {_cost(row)}" for row in rows]
+        if len(made.rows) > count:
+            lines.append(f"[{len(made.rows) - count} {'earlier' if by == 'day' else 'cheaper'} rows are left out]")
+        return "\n".join([*lines, f"Together: {_cost(made.total)}"])
+
     def _texts(self, dialog: Dialog, *, whole: bool) -> Iterator[str]:
         return markdown(self._store, self._store.session(dialog.session_id), seen(dialog, whole=whole).view)
 
@@ -150,6 +170,12 @@ def _page(pieces: Iterable[str], offset: int, limit: int) -> str:
         if length > stop:
             return f"{''.join(parts)}\n[more follows; offset {stop}]"
     return "".join(parts) or f"[nothing at offset {start}: the text has {counted(length, 'character')}]"
+
+
+def _cost(row: CostRow) -> str:
+    dollars = money(row["dollars"], estimated=row["estimated"] > 0) or "no price known"
+    cached = f"{row['cached'] * 100 // row['read']}%" if row["read"] else "none"
+    return f"{counted(row['calls'], 'call')}, {row['read']:,} tokens read, {cached} of them cached, {row['written']:,} written, {dollars}"
 
 
 def _between(asked: int, most: int, *, least: int = 1) -> int:
