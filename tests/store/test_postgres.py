@@ -211,7 +211,7 @@ def test_planner_knows_nothing_of_what_was_said(parted: PostgresStore) -> None:
     kept = "SELECT string_agg(attname, ' ') FROM pg_stats WHERE schemaname = %s AND tablename LIKE %s AND attname = ANY(%s)"
     schema, secret = (
         address(parted.url).schema,
-        ["body", "digest", "calls", "open_calls", "response", "deflated", "tokens"],
+        ["body", "digest", "calls", "open_calls", "response", "deflated", "tokens", "said"],
     )
     assert run(parted.url, kept, schema, f"%\\{partition(begun)}", secret) is None
     assert run(parted.url, kept, schema, f"%\\{partition(begun)}", ["seq"])

@@ -38,6 +38,16 @@ def test_snippet_marks_the_best_words() -> None:
 
 def test_ranked_lists_originals_before_copies() -> None:
     """What a record repeats comes first where it was said, however many words the record has."""
-    texts = [(3, "compaction", "red and blue"), (2, "message", "blue"), (1, "message", "red")]
-    found = text.ranked("red blue", lambda _: ((*one, one[0]) for one in texts))
-    assert list(found) == [2, 1, 3]
+    texts = [(3, "compaction", "grey and blue"), (2, "message", "blue"), (1, "message", "grey")]
+    found = text.ranked(
+        "grey blue",
+        lambda _: ((number, True) for number, *_ in texts),
+        lambda _: (text.Candidate(number, "session", kind, said, number) for number, kind, said in texts),
+    )
+    assert [number for _, _, number in found] == [2, 1, 3]
+
+
+def test_snippet_of_a_ranked_hit_shows_its_rarest_word() -> None:
+    """The words around the first of those named first are shown, and all are marked."""
+    said = "the " * 200 + "needle of the haystack"
+    assert text.snippet(said, ["needle", "the"], 1).endswith("\x02needle\x03 of \x02the\x03 haystack")

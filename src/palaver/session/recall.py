@@ -23,11 +23,16 @@ from palaver.log import (
     decode_entry,
 )
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent, hydrate
+from palaver.messages.roles import Speaker
 from palaver.plurals import a_type, counted
 from palaver.store.protocol import Store
 from palaver.store.records import payloads_of
+from palaver.store.text import APART
 
 _ID_DIGITS = 32
+
+_SPEAK = frozenset({Speaker.HUMAN, Speaker.MODEL, Speaker.SUMMARY})
+"""Whose words are prose."""
 
 
 def whole(store: Store, session_id: SessionId, handle: Handle | str, reader: DialogId | None = None) -> Handle:
@@ -108,40 +113,43 @@ def blocks_of(entry: Entry) -> tuple[Content, ...]:
 
 
 def searchable(kind: str, body: bytes) -> str:  # noqa: ARG001 - the signature that a store's index needs
-    """Return the text of an entry for a full-text index, each text on its line."""
-    return "\n".join(_texts(decode_entry(body)))
-
-
-def _texts(entry: Entry) -> Iterator[str]:
+    """Return the text of an entry for a full-text index, each text on its line: what a person or model said, U+001E, and the rest."""
+    entry = decode_entry(body)
     match entry:
         case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
-            yield from _of_message(message)
-        case Instructions(sections=sections):
-            yield from (section.text for section in sections)
+            said, rest = _of_message(message)
+        case BranchSummary(summary=text) | Label(label=str(text)):
+            said, rest = [text], []
         case Compaction(pieces=pieces):
-            yield from (piece.text for piece in pieces if isinstance(piece, Derived))
-        case BranchSummary(summary=text) | ErrorEntry(error=text):
-            yield text
-        case Label(label=str(text)):
-            yield text
+            said, rest = [piece.text for piece in pieces if isinstance(piece, Derived)], []
+        case Instructions(sections=sections):
+            said, rest = [], [section.text for section in sections]
+        case ErrorEntry(error=text):
+            said, rest = [], [text]
         case _:
-            pass
+            return ""
+    return "\n".join(said) + (f"{APART}{chr(10).join(rest)}" if rest else "")
 
 
-def _of_message(message: Message) -> Iterator[str]:
+def _of_message(message: Message) -> tuple[list[str], list[str]]:
+    """Return the texts of a message that a person or model said, and the rest: of tools, and what the program put in."""
+    texts: list[str] = []
+    rest: list[str] = []
     if not message.contents:
-        yield message.text_content()  # a summary has its text outside its blocks
+        texts.append(message.text_content())  # a summary has its text outside its blocks
     for block in message.contents:
         match block:
-            case TextContent(content=text) | ThinkingContent(content=text):
-                yield text
+            case TextContent(content=text):
+                texts.append(text)
+            case ThinkingContent(content=text):
+                rest.append(text)
             case ToolCallContent(name=name):
-                yield name
-                yield from _in_json(block.args if block.raw_args is None else block.raw_args)
+                rest += [name, *_in_json(block.args if block.raw_args is None else block.raw_args)]
             case ToolResultContent():
-                yield block.text()
+                rest.append(block.text())
             case _:
                 pass
+    return (texts, rest) if message.speaker in _SPEAK else ([], texts + rest)
 
 
 def _in_json(value: object) -> Iterator[str]:

@@ -12,6 +12,7 @@ from palaver.messages import AudioContent, Content, ImageContent, ToolResultCont
 from palaver.session.marks import Marks
 from palaver.session.recall import recall, searchable
 from palaver.store.protocol import Store
+from palaver.store.text import APART
 
 _HITS = 200
 """The maximum number of messages that one search pages through."""
@@ -105,4 +106,4 @@ def search_for(marks: Marks, args: Mapping[str, Any]) -> str:
 
 
 def _whole(store: Store, handle: Handle) -> str:
-    return searchable("", store.body(handle.dialog, handle.seq))
+    return searchable("", store.body(handle.dialog, handle.seq)).replace(APART, "\n")

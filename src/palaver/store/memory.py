@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -324,27 +324,49 @@ class MemoryStore:
             return sum(len(log.headers) - len(log.texts) for log in self.contents.logs.values())
 
     def search(
-        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+        self,
+        query: str,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 20,
+        ranked: bool = False,
+        which: Callable[[Hit], bool] | None = None,
     ) -> tuple[Hit, ...]:
         """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. Without a session the trash is not searched."""
-        wanted = text.words(query)
+        wanted = text.sought(query) if ranked else text.words(query)
         with self.contents.using():
             if session_id is not None:
                 self.contents.session(session_id)
-            logs = [
-                log
+            found = {
+                number: (_hit(log, seq), said)
                 for log in self.contents.logs_of(session_id)
                 if session_id is not None or self.contents.sessions[log.node.session_id].trashed_at is None
-            ]
-            texts = [(number, said, (log, seq)) for log in logs for seq, (number, said) in enumerate(log.texts)]
-            texts.sort(key=lambda row: -row[0])
+                for seq, (number, said) in enumerate(log.texts)
+            }
+            numbers = [number for number in sorted(found, reverse=True) if which is None or which(found[number][0])]
+
+            def postings(phrase: str) -> Iterator[tuple[int, bool]]:
+                for number in numbers:
+                    if text.begun(said := found[number][1], (phrase,)):
+                        yield number, bool(text.begun(said.partition(text.APART)[0], (phrase,)))
+
+            def read(chosen: Sequence[int]) -> Iterator[text.Candidate[tuple[Hit, str]]]:
+                for number in chosen:
+                    hit, said = found[number]
+                    yield text.Candidate(number, hit.session_id, hit.kind, said, (hit, said))
+
+            best: Iterable[tuple[float, tuple[str, ...], tuple[Hit, str]]]
             if ranked:
-                wanted = text.sought(query)
-                keyed = [(number, log.headers[seq].kind, said, (log, seq)) for number, said, (log, seq) in texts]
-                hits = text.ranked(query, lambda phrase: (row for row in keyed if text.begun(row[2], (phrase,))))
+                best = text.ranked(query, postings, read)
             else:
-                hits = (where for _, said, where in texts if wanted and text.holds(said.casefold(), wanted))
-            return tuple(_hit(log, seq, log.texts[seq][1], wanted) for log, seq in islice(hits, max(0, limit)))
+                every = (found[number] for number in numbers)
+                best = (
+                    (0.0, wanted, (hit, said)) for hit, said in every if wanted and text.holds(said.casefold(), wanted)
+                )
+            return tuple(
+                replace(hit, score=score, snippet=text.snippet(said, held, 1 if ranked else None))
+                for score, held, (hit, said) in islice(best, max(0, limit))
+            )
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 
@@ -436,12 +458,12 @@ class MemoryStore:
         self.close()
 
 
-def _hit(log: DialogContents, seq: int, said: str, wanted: Sequence[str]) -> Hit:
+def _hit(log: DialogContents, seq: int) -> Hit:
     header = log.headers[seq]
     return Hit(
         handle=Handle(log.node.dialog_id, seq),
         session_id=log.node.session_id,
         kind=header.kind,
         role=header.role,
-        snippet=text.snippet(said, wanted),
+        at=header.at,
     )

@@ -121,6 +121,8 @@ class Hit:
         session_id: Its session.
         kind: The entry's kind.
         role: The role of its message, or empty.
+        at: When it happened, in seconds since 1970-01-01 UTC.
+        score: How good a hit it is, when hits are ranked.
         snippet: The text around the first match; each match is between U+0002 and U+0003.
     """
 
@@ -128,7 +130,9 @@ class Hit:
     session_id: SessionId
     kind: str
     role: str
-    snippet: str
+    at: float = 0.0
+    score: float = 0.0
+    snippet: str = ""
 
 
 @runtime_checkable
@@ -362,7 +366,13 @@ class Store(Reader, Protocol):
         ...
 
     def search(
-        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+        self,
+        query: str,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 20,
+        ranked: bool = False,
+        which: Callable[[Hit], bool] | None = None,
     ) -> tuple[Hit, ...]:
         """Return the indexed entries with all words of `query`, newest first: of a session, or of all that are not in the trash.
 
@@ -370,8 +380,18 @@ class Store(Reader, Protocol):
         is an operator. A hit contains every word. An entry that contains every word delimited, not inside a longer run of letters and digits, is a
         hit (`palaver.store.text`). A query without a word finds nothing. The cost depends on `limit`, not on how many entries match.
 
-        With `ranked`, an entry is a hit when it contains any of the words or "quoted phrases", or a longer word that begins with one. Those with
-        more of them come first, then those with rarer ones, then newer ones. Of a frequent word only the newest entries are ranked.
+        With `ranked`, an entry is a hit when it contains any of the words or "quoted phrases", or a longer word that begins with one of three letters
+        or more. The best comes first: each word counts by its rarity among the entries found, more when a person or model said it than when a
+        tool was asked or returned it (`palaver.store.text.APART`), more in a short text than in a long one, and more when the next word of the query
+        follows it. Compactions and summaries, which repeat, come last. At most 300 entries are ranked, and of a frequent word only the newest
+        20,000 are considered.
+
+        Args:
+            query: The query.
+            session_id: The session, or None for all.
+            limit: How many hits to return at most.
+            ranked: Whether any word is enough, and the best come first.
+            which: Returns whether an entry counts, from a hit without snippet and score; without it every entry does.
         """
         ...
 

@@ -7,14 +7,14 @@ first session that it writes to chooses it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import update_wrapper
 from heapq import merge
 from inspect import signature
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from palaver.errors import Ambiguous, Erased, NotFound, StoreError
+from palaver.errors import Ambiguous, StoreError
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Node
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, Placed, Stray, Thing
@@ -62,7 +62,7 @@ class RoutedStore:
       digits are in one database.
     - The lock of a transaction lies in the first database. So does a lease, unless its name ends in the id of a session or dialog.
     - A receipt lies with what was erased; that of nothing in the first database.
-    - A search asks every database for the newest. Their hits are merged by the times of the entries; ranked, by their rank.
+    - A search asks every database for the newest. Their hits are merged by the times of the entries; ranked, by their scores.
 
     Attributes:
         stores: The databases.
@@ -237,22 +237,21 @@ class RoutedStore:
         return sum(store.index_lag() for store in self.stores)
 
     def search(
-        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+        self,
+        query: str,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 20,
+        ranked: bool = False,
+        which: Callable[[Hit], bool] | None = None,
     ) -> tuple[Hit, ...]:
         """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first."""
         if session_id is not None:
-            return self.route.at(session_id).search(query, session_id=session_id, limit=limit, ranked=ranked)
-        hits = [store.search(query, limit=limit, ranked=ranked) for store in self.stores]
-        if ranked:
-            merged = (hit for level in zip_longest(*hits) for hit in level if hit is not None)
-        else:
-            merged = merge(*hits, key=self._said, reverse=True)
+            store = self.route.at(session_id)
+            return store.search(query, session_id=session_id, limit=limit, ranked=ranked, which=which)
+        hits = [store.search(query, limit=limit, ranked=ranked, which=which) for store in self.stores]
+        merged = merge(*hits, key=lambda hit: hit.score if ranked else hit.at, reverse=True)
         return tuple(islice(merged, max(0, limit)))
-
-    def _said(self, hit: Hit) -> float:
-        with suppress(NotFound, Erased):
-            return self.header(hit.handle.dialog, hit.handle.seq).at
-        return 0.0
 
     # --- health --------------------------------------------------------------------------------------------------------
 

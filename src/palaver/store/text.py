@@ -14,10 +14,11 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import islice
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import islice, pairwise
+from math import log1p
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -33,11 +34,29 @@ TOKEN_CHARACTERS = 64
 MOST_TERMS = 32
 """Of a longer query only the first terms narrow the search down; the text decides about the rest."""
 
+MOST_POSTINGS = 20_000
+"""Of the entries with one word, so many of the newest are considered."""
+
 MOST_RANKED = 300
-"""Of the entries with one word, so many of the newest are ranked: about 0.1 s of work for a frequent word."""
+"""The texts of so many of the entries with the rarest words are read and ranked: about 0.3 s of work."""
+
+APART = "\x1e"
+"""Between what a person or model said and the rest of an entry: what tools were asked and returned, and what the program put in."""
+
+BEGINNING = 3
+"""Longer words that begin with a word of the query count from so many letters on; with fewer it would be most words."""
 
 COPIES = frozenset({"compaction", "branch_summary"})
 """The kinds of entries that say again what others said; ranked, the others come first."""
+
+# The weights of the ranking, as BM25 has them (https://doi.org/10.1561/1500000019), chosen with `python -m bench search`; half or twice of any moves few.
+_REST = 0.3  # of the rest of an entry, against what was said
+_LENGTHS, _USUAL = 0.75, 400  # how much a text's length counts, against one of so many characters
+_SATURATES = 0.6  # a word that occurs so often, in a text of the usual length, counts half
+_OFTEN = 4  # more places of a word do not count
+_BEGINS = 2  # the power of how much of a longer word it is
+_NEAR = 0.5  # two words that follow each other, against the rarity of the more frequent
+_AGAIN = 0.05  # how much less each further hit of a session counts
 
 _DEFLATE_LEVEL = 1
 
@@ -50,6 +69,7 @@ _SINGLE = (
 )
 _TOKEN = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 _BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
+_DELIMITS = re.compile(rf"[{_SINGLE}]")
 _LONG = re.compile(rf"(\S{{{TOKEN_CHARACTERS}}})\S+")
 _SOUGHT = re.compile(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -96,43 +116,127 @@ def sought(query: str) -> tuple[str, ...]:
 
 def begun(said: str, wanted: Sequence[str]) -> tuple[str, ...]:
     """Return the words and phrases in a text that begin where a token does, or a part of an identifier."""
-    folded = said.casefold()
-
-    def there(phrase: str) -> bool:
-        pattern = _beginning(phrase)
-        return bool(pattern.search(folded) or pattern.search(_HUMP.sub("\0", said).casefold()))
-
-    return tuple(phrase for phrase in wanted if (" " in phrase or phrase in folded) and there(phrase))
+    field = _Field(said)
+    return tuple(phrase for phrase in wanted if any(field.matches(phrase)))
 
 
-@lru_cache(MOST_TERMS)
-def _beginning(word: str) -> re.Pattern[str]:
-    """Return the pattern of a word or phrase in a text whose identifiers have U+0000 between their parts."""
-    letters = "\0?".join(r"\s+" if letter == " " else re.escape(letter) for letter in word)
-    delimits = not word[0].isalnum() or re.match(f"[{_SINGLE}]", word)
-    return re.compile(letters if delimits else rf"(?:\0|(?<![^\W_{_SINGLE}])){letters}")
+class Candidate(NamedTuple, Generic[T]):
+    """An entry that may be a hit.
+
+    Attributes:
+        number: Its number in the index.
+        session: Its session.
+        kind: The entry's kind.
+        text: Its text as the index keeps it.
+        what: What to yield for it.
+    """
+
+    number: int
+    session: str
+    kind: str
+    text: str
+    what: T
 
 
-def ranked(query: str, newest: Callable[[str], Iterable[tuple[int, str, str, T]]]) -> Iterator[T]:
-    """Yield what has any word or phrase of a query, best first: originals, then more words, then rarer ones, then newer.
+def ranked(
+    query: str,
+    postings: Callable[[str], Iterable[tuple[int, bool]]],
+    read: Callable[[Sequence[int]], Iterable[Candidate[T]]],
+) -> Iterator[tuple[float, tuple[str, ...], T]]:
+    """Yield what has any word or phrase of a query with its score, best first.
+
+    An entry scores for each word by its rarity; more when it was said than when a tool had it, when it is the whole word, occurs more
+    often and in a shorter text; and again for two words of the query that follow each other. Copies come last; of equals the newer is first.
+    A session's best hit comes before its others of about the same score.
 
     Args:
         query: The query.
-        newest: Returns the candidates for one of them, newest first: its number in the index, its kind, its text, and what to yield.
+        postings: Returns which entries may have one of them, newest first: the number in the index, and whether it was said.
+        read: Yields the entries of numbers that may be hits, in the order of the numbers.
     """
-    wanted = sought(query)
-    best: dict[int, tuple[tuple[str, ...], bool, T]] = {}
-    for phrase in wanted:
-        for number, kind, said, what in islice(newest(phrase), MOST_RANKED):
-            if number not in best:
-                best[number] = begun(said, wanted), kind not in COPIES, what
-    counts = Counter(phrase for held, _, _ in best.values() for phrase in held)
+    having = {phrase: dict(islice(postings(phrase), MOST_POSTINGS)) for phrase in sought(query)}
+    among = len(set().union(*having.values()))
+    rarity = {
+        phrase: log1p((among - len(numbers) + 0.5) / (len(numbers) + 0.5))
+        for phrase, numbers in having.items()
+        if numbers
+    }
+    promise: Counter[int] = Counter()
+    for phrase, weight in rarity.items():
+        for number, said in having[phrase].items():
+            promise[number] += weight if said else weight * _REST  # type: ignore[assignment]
+    promising = sorted(promise, key=lambda number: (promise[number], number), reverse=True)
+    scored = [(*_score(entry.text, rarity), entry) for entry in islice(read(promising), MOST_RANKED)]
+    scored = [row for row in scored if row[0]]
 
-    def rank(number: int) -> tuple[bool, int, float, int]:
-        held, original, _ = best[number]
-        return original, len(held), sum(1 / counts[phrase] for phrase in held), number
+    def rank(row: tuple[float, tuple[str, ...], Candidate[T]]) -> tuple[bool, float, int]:
+        return row[2].kind not in COPIES, row[0], row[2].number
 
-    yield from (best[number][-1] for number in sorted(best, key=rank, reverse=True) if best[number][0])
+    earlier: Counter[str] = Counter()
+    damped = []
+    for score, held, entry in sorted(scored, key=rank, reverse=True):
+        damped.append((score / (1 + _AGAIN * earlier[entry.session]), held, entry))
+        earlier[entry.session] += 1
+    yield from ((score, held, entry.what) for score, held, entry in sorted(damped, key=rank, reverse=True))
+
+
+class _Field:
+    """A text to be ranked."""
+
+    def __init__(self, said: str) -> None:
+        self.folded = said.casefold()
+        self._said = said
+
+    @cached_property
+    def _origin(self) -> Sequence[int]:
+        return range(len(self._said)) if len(self.folded) == len(self._said) else _origins(self._said)
+
+    def matches(self, phrase: str) -> Iterator[float]:
+        """Yield for each place where a word or phrase begins how much of the word there it is."""
+        for match in _sought(phrase).finditer(self.folded):
+            start = match.start()
+            before = self.folded[start - 1 : start]
+            if not (
+                before.isalnum() and phrase[0].isalnum() and not _DELIMITS.match(before) and not _DELIMITS.match(phrase)
+            ) or _HUMP.match(self._said, self._origin[start]):
+                yield len(phrase) / (len(phrase) + len(match[1]))
+
+
+def _score(said: str, rarity: Mapping[str, float]) -> tuple[float, tuple[str, ...]]:
+    """Return the score of a text, and which of the words and phrases are in it."""
+    people, _, rest = said.partition(APART)
+    fields = [
+        (_Field(part), weight / (1 - _LENGTHS + _LENGTHS * len(part) / _USUAL))
+        for part, weight in ((people, 1.0), (rest, _REST))
+        if part
+    ]
+    often = {
+        phrase: sum(
+            weight * share**_BEGINS for field, weight in fields for share in islice(field.matches(phrase), _OFTEN)
+        )
+        for phrase in rarity
+    }
+    score = sum(rarity[phrase] * much / (much + _SATURATES) for phrase, much in often.items())
+    held = [phrase for phrase in rarity if often[phrase]]
+    for one, other in pairwise(rarity):
+        if often[one] and often[other] and _following(one, other).search(fields[0][0].folded):
+            score += _NEAR * min(rarity[one], rarity[other])
+    return score, tuple(sorted(held, key=lambda phrase: -rarity[phrase]))
+
+
+def _following(one: str, other: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(one)}[^\W_]*[\W_]+{re.escape(other)}")
+
+
+@lru_cache(MOST_TERMS)
+def _sought(phrase: str) -> re.Pattern[str]:
+    letters = re.escape(phrase).replace(r"\ ", r"\s+")
+    return re.compile(rf"{letters}([^\W_]*)" if begins(phrase) else rf"{letters}()(?![^\W_])")
+
+
+def begins(phrase: str) -> bool:
+    """Return whether longer words that begin with a word or phrase count: of one or two letters it would be most words."""
+    return len(phrase) >= BEGINNING or not phrase.isascii()
 
 
 # --- what an index keeps ----------------------------------------------------------------------------------------------------------
@@ -149,10 +253,16 @@ def inflated(data: bytes) -> str:
 
 
 def columns(text: str) -> tuple[str, str]:
-    """Return all tokens of a text with blanks between them: their finest parts, and identifiers such as `getUserName` as a whole."""
+    """Return the tokens of what people and models said, and those of the rest, with blanks between them."""
+    said, _, rest = text.partition(APART)
+    return _column(said), _column(rest)
+
+
+def _column(text: str) -> str:
+    """Return all tokens of a text: their finest parts, then identifiers such as `getUserName` as a whole."""
     joined = _LONG.sub(r"\1", " ".join(tokens(text)))
     wholes = [token for token in joined.split(" ") if not token.islower() and _HUMP.search(token)]
-    return _HUMP.sub(" ", joined).casefold(), " ".join(wholes).casefold()
+    return " ".join([_HUMP.sub(" ", joined), *wholes]).casefold()
 
 
 def terms(query: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -170,8 +280,8 @@ def _term(token: str) -> tuple[str, tuple[str, ...]]:
 # --- snippets ---------------------------------------------------------------------------------------------------------------------
 
 
-def snippet(text: str, wanted: Sequence[str]) -> str:
-    """Return the composed text around the first match on one line, with U+0002 before and U+0003 after each match.
+def snippet(text: str, wanted: Sequence[str], first: int | None = None) -> str:
+    """Return the composed text around the first match of any of the `first` words on one line, with U+0002 before and U+0003 after each match.
 
     A match inside a longer word is marked only when the word never occurs by itself. Control characters of the text are shown as blanks, so
     that no text can forge a mark.
@@ -179,9 +289,9 @@ def snippet(text: str, wanted: Sequence[str]) -> str:
     folded = text.casefold()
     origins: Sequence[int] = range(len(text) + 1) if len(folded) == len(text) else _origins(text)
     pattern = _pattern(folded, wanted)
-    match = pattern.search(folded)
-    first, reach = match.span() if match else (0, 0)
-    start = max(0, first - SNIPPET_CHARACTERS // 4)
+    match = (pattern if first is None else _pattern(folded, wanted[:first])).search(folded)
+    begin, reach = match.span() if match else (0, 0)
+    start = max(0, begin - SNIPPET_CHARACTERS // 4)
     stop = min(len(folded), max(start + SNIPPET_CHARACTERS, reach))
     pieces, done = [], origins[start]
     for match in pattern.finditer(folded, start, stop):

@@ -252,28 +252,35 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
     # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
-        """Return the condition for a query that has words: arrays of tokens that a text must contain.
-
-        An index of arrays knows whole tokens only; what tokens begin with is looked for in each row, newest first.
-        """
-        values: dict[str, Any] = {"session_no": session_no, "all": [] if session_no is None else [f"#{session_no}"]}
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the condition for a query that has words: arrays of tokens that a text must contain."""
+        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"]}
         conditions = ["x.tokens @> :all"]
         for number, (whole, parts) in enumerate(text.terms(query)):
-            if begun:
-                values |= {
-                    f"whole{number}": whole,
-                    f"first{number}": list(parts[:-1]),
-                    f"last{number}": (parts or (whole,))[-1],
-                }
-                conditions.append(_BEGUN.replace("#", str(number)))
-                continue
             if not parts:
                 values["all"].append(whole)
                 continue
             values[f"whole{number}"], values[f"parts{number}"] = [whole], list(parts)
             conditions.append(f"(x.tokens @> :whole{number} OR x.tokens @> :parts{number})")
         return " AND ".join(conditions), values
+
+    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
+        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said.
+
+        An index of arrays knows whole tokens only; what tokens begin with is looked for in each row.
+        """
+        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"], "rows": most}
+        conditions = []
+        for number, (whole, parts) in enumerate(text.terms(query)):
+            conditions.append(_BEGUN.replace("#", str(number)))
+            values |= {
+                f"whole{number}": whole,
+                f"first{number}": list(parts[:-1]),
+                f"last{number}": (parts or (whole,))[-1],
+            }
+        begun = " AND ".join(conditions)
+        statement = rows.sql["postings"].replace("/*said*/", begun.replace("x.tokens", "x.said"))
+        return list(rows.ask(statement.replace("/*where*/", f"x.tokens @> :all AND {begun}"), values))
 
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
         """Write the tables anew, so that no deleted row stays in the server's files; or only let its space be used again.

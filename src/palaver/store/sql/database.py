@@ -179,8 +179,12 @@ class DatabaseOf(ABC, Generic[Connection]):
         return iter(())
 
     @abstractmethod
-    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
-        """Return the condition of a full-text search, and its values; `begun` also finds tokens that begin with those of the query."""
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the condition of a full-text search, and its values."""
+
+    @abstractmethod
+    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
+        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said."""
 
     # --- connections ------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -68,8 +69,8 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
     made = []
     for seq, _digest, said in batch:
         if said:
-            parts, wholes = text.columns(said)
-            made.append({**numbers, "seq": seq, "deflated": text.deflated(said), "parts": parts, "wholes": wholes})
+            people, rest = text.columns(said)
+            made.append({**numbers, "seq": seq, "deflated": text.deflated(said), "said": people, "rest": rest})
     with db.writing() as rows:
         if rows.one("dialog_lock_index", dialog_no=place[2]) is None:
             return False
@@ -83,7 +84,13 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
 
 
 def search(
-    db: Database, query: str, session_id: SessionId | None, limit: int, *, ranked: bool = False
+    db: Database,
+    query: str,
+    session_id: SessionId | None,
+    limit: int,
+    *,
+    ranked: bool = False,
+    which: Callable[[Hit], bool] | None = None,
 ) -> Iterator[Hit]:
     """Return the entries with all words of a query, newest first; ranked, those with any, best first."""
     with db.reading() as rows:
@@ -91,28 +98,48 @@ def search(
     wanted = text.sought(query) if ranked else text.words(query)
     if not wanted or limit <= 0:
         return
+
+    def read(numbers: Sequence[int]) -> Iterator[text.Candidate[tuple[Hit, str]]]:
+        for start in range(0, len(numbers), _PAGE):
+            page = {row[0]: row for row in _numbered(db, numbers[start : start + _PAGE])}
+            order = (page[number] for number in numbers[start : start + _PAGE] if number in page)
+            for number, hit, said in _hits(order, only, which):
+                yield text.Candidate(number, hit.session_id, hit.kind, said, (hit, said))
+
+    best: Iterator[tuple[float, tuple[str, ...], tuple[Hit, str]]]
     if ranked:
-        hits = text.ranked(
-            query,
-            lambda phrase: (
-                (row[0], row[4], text.inflated(row[-1]), row) for row in _candidates(db, phrase, only, begun=True)
-            ),
-        )
+        best = text.ranked(query, lambda phrase: _postings(db, phrase, only), read)
     else:
-        hits = (row for row in _candidates(db, query, only) if text.holds(text.inflated(row[-1]).casefold(), wanted))
-    for _number, dialog_id, seq, session, kind, role, _trashed, deflated in islice(hits, limit):
-        yield Hit(
-            handle=Handle(DialogId(dialog_id), seq),
-            session_id=SessionId(session),
-            kind=kind,
-            role=role,
-            snippet=text.snippet(text.inflated(deflated), wanted),
-        )
+        every = ((hit, said) for _, hit, said in _hits(_newest(db, query, only), only, which))
+        best = ((0.0, wanted, (hit, said)) for hit, said in every if text.holds(said.casefold(), wanted))
+    for score, held, (hit, said) in islice(best, limit):
+        yield replace(hit, score=score, snippet=text.snippet(said, held, 1 if ranked else None))
 
 
-def _candidates(db: Database, query: str, session: int | None, *, begun: bool = False) -> Iterator[Row]:
+def _hits(
+    found: Iterable[Row], only: int | None, which: Callable[[Hit], bool] | None
+) -> Iterator[tuple[int, Hit, str]]:
+    """Yield the entries that may be hits: their numbers in the index, and their texts; without a session not those in the trash."""
+    for number, dialog_id, seq, session, kind, role, at, trashed, deflated in found:
+        hit = Hit(handle=Handle(DialogId(dialog_id), seq), session_id=SessionId(session), kind=kind, role=role, at=at)
+        if (only is not None or trashed is None) and (which is None or which(hit)):
+            yield number, hit, text.inflated(deflated)
+
+
+def _postings(db: Database, phrase: str, session: int | None) -> list[tuple[int, bool]]:
+    with db.reading() as rows:
+        return db.postings(rows, phrase, session, text.MOST_POSTINGS)
+
+
+def _numbered(db: Database, numbers: Sequence[int]) -> list[Row]:
+    """Return the indexed entries of some numbers; whole numbers need no quoting."""
+    with db.reading() as rows:
+        return rows.where("hits", f"x.text_no IN ({', '.join(map(str, numbers))})", before=_NEVER, rows=len(numbers))
+
+
+def _newest(db: Database, query: str, session: int | None) -> Iterator[Row]:
     """Return the indexed entries, newest first, a page at a time: most searches end within the first."""
-    where, values = db.matching(query, session, begun=begun)
+    where, values = db.matching(query, session)
 
     def page(before: int) -> list[Row]:
         with db.reading() as rows:
@@ -120,5 +147,5 @@ def _candidates(db: Database, query: str, session: int | None, *, begun: bool = 
 
     newest = page(_NEVER)
     while newest:
-        yield from (row for row in newest if session is not None or row[-2] is None)  # the trash is not searched
+        yield from newest
         newest = page(newest[-1][0]) if len(newest) == _PAGE else []

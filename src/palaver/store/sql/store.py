@@ -343,11 +343,17 @@ class SqlStore:
             raise StoreError("An encrypted store has no index of words: it cannot be searched.", reason="unsupported")
 
     def search(
-        self, query: str, *, session_id: SessionId | None = None, limit: int = 20, ranked: bool = False
+        self,
+        query: str,
+        *,
+        session_id: SessionId | None = None,
+        limit: int = 20,
+        ranked: bool = False,
+        which: Callable[[Hit], bool] | None = None,
     ) -> tuple[Hit, ...]:
         """Return the entries with all words of `query`, newest first; with `ranked` any of them, best first. Without a session the trash is not searched."""
         self._require_index()
-        return tuple(search.search(self._db, query, session_id, limit, ranked=ranked))
+        return tuple(search.search(self._db, query, session_id, limit, ranked=ranked, which=which))
 
     # --- health and leases --------------------------------------------------------------------------------------------------------
 

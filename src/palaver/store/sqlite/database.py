@@ -189,17 +189,19 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     # --- what only SQLite can be asked ------------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None, *, begun: bool = False) -> tuple[str, dict[str, object]]:
-        """Return the FTS5 expression for a query that has words; every token is quoted, and has no quote in it."""
-        star = "*" if begun else ""
-        phrases = [
-            f'("{whole}"{star} OR "{" ".join(parts)}"{star})' if parts else f'"{whole}"{star}'
-            for whole, parts in text.terms(query)
-        ]
-        match = f"{{parts wholes}} : ({' AND '.join(phrases)})"
-        if session_no is not None:
-            match = f'session : "{session_no}" AND {match}'
-        return "t.tokens MATCH :match", {"match": match}
+    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
+        """Return the FTS5 expression for a query that has words."""
+        return "t.tokens MATCH :match", {"match": _expression("said rest", query, session_no)}
+
+    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
+        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said."""
+
+        def numbers(columns: str) -> list[int]:
+            match = _expression(columns, query, session_no, star="*" if text.begins(query) else "")
+            return [number for (number,) in rows.where("postings", "t.tokens MATCH :match", match=match, rows=most)]
+
+        said = frozenset(numbers("said"))
+        return [(number, number in said) for number in numbers("said rest")]
 
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
         """Merge the index, write the file anew when asked, and empty the write-ahead log.
@@ -308,3 +310,13 @@ class SqliteStore(SqlStore):
             raise InvalidInput(f"SQLite opens files whose names are UTF-8, and {str(self.path)!r} is not.") from error
         opener = SqliteOpener(self.path, durability, wait, writable=not read_only, encrypted=keys is not None)
         super().__init__(SqliteDatabase(opener, create=create), url, durability, formats(), keys)
+
+
+def _expression(columns: str, query: str, session_no: int | None, star: str = "") -> str:
+    """Return the FTS5 expression for a query that has words; every token is quoted, and has no quote in it."""
+    phrases = [
+        f'("{whole}"{star} OR "{" ".join(parts)}"{star})' if parts else f'"{whole}"{star}'
+        for whole, parts in text.terms(query)
+    ]
+    match = f"{{{columns}}} : ({' AND '.join(phrases)})"
+    return match if session_no is None else f'session : "{session_no}" AND {match}'

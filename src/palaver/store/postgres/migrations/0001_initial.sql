@@ -149,7 +149,8 @@ ALTER TABLE sources
 CREATE INDEX sources_of_session ON sources (session_no);
 
 -- The full-text index is derived: `indexed` says how many entries of a dialog are in it, `texts` holds their texts, deflated, which decide
--- what matches, and their tokens as palaver.store.text cuts them, with the session's number after a number sign, which no token can be.
+-- what matches, and their tokens as palaver.store.text cuts them, with the session's number after a number sign, which no token can be;
+-- and once more those of what people and models said.
 
 CREATE TABLE indexed (
   session_no bigint NOT NULL,
@@ -165,11 +166,13 @@ CREATE TABLE texts (
   text_no bigint GENERATED ALWAYS AS IDENTITY,
   deflated bytea NOT NULL,
   tokens text[] NOT NULL,
+  said text[] NOT NULL,
   PRIMARY KEY (session_no, dialog_no, seq)
 );
 
 ALTER TABLE texts
-  ALTER COLUMN deflated SET STATISTICS 0, ALTER COLUMN deflated SET STORAGE EXTERNAL, ALTER COLUMN tokens SET STATISTICS 0;
+  ALTER COLUMN deflated SET STATISTICS 0, ALTER COLUMN deflated SET STORAGE EXTERNAL, ALTER COLUMN tokens SET STATISTICS 0, ALTER COLUMN said SET STATISTICS 0;
+CREATE INDEX texts_by_number ON texts (text_no);
 CREATE INDEX texts_tokens ON texts USING gin (tokens);
 
 -- Who may do what at present (palaver.store.lease). A row stays when its lease has ended: its token must never be given twice.

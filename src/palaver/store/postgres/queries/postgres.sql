@@ -14,10 +14,11 @@ WHERE session_no = :session_no AND dialog_no = :dialog_no AND seq = :seq;
 UPDATE {s}entries SET body = :body WHERE session_no = :session_no AND dialog_no = :dialog_no AND seq = :seq;
 
 -- name: text_add
-INSERT INTO {s}texts (session_no, dialog_no, seq, deflated, tokens)
+INSERT INTO {s}texts (session_no, dialog_no, seq, deflated, tokens, said)
 VALUES (
   :session_no, :dialog_no, :seq, :deflated,
-  ARRAY(SELECT DISTINCT unnest(string_to_array(:parts || ' ' || :wholes || ' #' || CAST(:session_no AS text), ' ')))
+  ARRAY(SELECT DISTINCT unnest(string_to_array(:said || ' ' || :rest || ' #' || CAST(:session_no AS text), ' '))),
+  ARRAY(SELECT DISTINCT unnest(string_to_array(CAST(:said AS text), ' ')))
 );
 
 -- name: text_remove
@@ -44,9 +45,12 @@ SELECT session_id FROM {s}sessions
 WHERE session_no >> CAST(:bits AS integer) <> CAST(CAST('x' || right(session_id, 4) AS bit(16)) AS integer) % CAST(:partitions AS integer)
 ORDER BY session_id LIMIT 1000;
 
+-- name: postings
+SELECT x.text_no, /*said*/ FROM {s}texts AS x WHERE /*where*/ ORDER BY x.text_no DESC LIMIT :rows;
+
 -- name: hits
 -- The newest texts are chosen before their entries are looked for: the planner knows nothing of how many match, and would read whole tables.
-SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, s.trashed_at, x.deflated
+SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, e.at, s.trashed_at, x.deflated
 FROM (
   SELECT x.session_no, x.dialog_no, x.seq, x.text_no, x.deflated FROM {s}texts AS x
   WHERE /*where*/ AND x.text_no < :before
@@ -55,7 +59,7 @@ FROM (
   CROSS JOIN LATERAL (SELECT s.session_id, s.trashed_at FROM {s}sessions AS s WHERE s.session_no = x.session_no LIMIT 1) AS s
   CROSS JOIN LATERAL (SELECT d.dialog_id FROM {s}dialogs AS d WHERE d.dialog_no = x.dialog_no LIMIT 1) AS d
   CROSS JOIN LATERAL (
-    SELECT e.kind, e.role FROM {s}entries AS e
+    SELECT e.kind, e.role, e.at FROM {s}entries AS e
     WHERE e.session_no = x.session_no AND e.dialog_no = x.dialog_no AND e.seq = x.seq LIMIT 1
   ) AS e
 ORDER BY x.text_no DESC;

@@ -131,7 +131,8 @@ CREATE TABLE sources (
 CREATE INDEX sources_of_session ON sources (session_no);
 
 -- The full-text index is derived: `indexed` says how many entries of a dialog are in it, `texts` holds their texts, deflated, which decide
--- what matches. `tokens` holds the tokens of palaver.store.text; the ascii tokenizer keeps them as they are. contentless_delete: a row can be
+-- what matches. `tokens` holds the tokens of palaver.store.text, of what people and models said and of the rest; the ascii tokenizer keeps them
+-- as they are. contentless_delete: a row can be
 -- deleted without its text; 'optimize' then removes its words from the file.
 
 CREATE TABLE indexed (
@@ -153,7 +154,7 @@ CREATE TABLE texts (
 CREATE UNIQUE INDEX texts_by_number ON texts (text_no);
 
 CREATE VIRTUAL TABLE tokens USING fts5 (
-  parts, wholes, session,
+  said, rest, session,
   content='', contentless_delete=1, tokenize="ascii"
 );
 

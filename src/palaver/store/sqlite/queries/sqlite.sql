@@ -31,8 +31,8 @@ ON CONFLICT (body_no) DO UPDATE SET body = excluded.body;
 -- name: text_add
 INSERT INTO texts (session_no, dialog_no, seq, text_no, deflated)
 VALUES (:session_no, :dialog_no, :seq, (SELECT coalesce(max(text_no), 0) + 1 FROM texts), :deflated);
-INSERT INTO tokens (rowid, parts, wholes, session)
-SELECT text_no, :parts, :wholes, :session_no FROM texts
+INSERT INTO tokens (rowid, said, rest, session)
+SELECT text_no, :said, :rest, :session_no FROM texts
 WHERE session_no = :session_no AND dialog_no = :dialog_no AND seq = :seq;
 
 -- name: text_remove
@@ -65,8 +65,11 @@ SELECT x.dialog_no, x.seq FROM texts AS x WHERE NOT EXISTS (SELECT 1 FROM tokens
 -- name: clock
 SELECT unixepoch('now', 'subsec');
 
+-- name: postings
+SELECT t.rowid FROM tokens AS t WHERE /*where*/ ORDER BY t.rowid DESC LIMIT :rows;
+
 -- name: hits
-SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, s.trashed_at, x.deflated
+SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, e.at, s.trashed_at, x.deflated
 FROM tokens AS t
   JOIN texts AS x ON x.text_no = t.rowid
   JOIN sessions AS s ON s.session_no = x.session_no
