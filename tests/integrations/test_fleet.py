@@ -16,10 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import SpanKind, StatusCode
 
 from palaver import MemoryStore, Session, erase, tool
 from palaver.agent import Decision
@@ -35,6 +31,11 @@ from tests.postgres_wheel import wheel_server
 from tests.threads import WAIT
 
 procrastinate = pytest.importorskip("procrastinate", reason="procrastinate is not installed: ./run setup")
+
+from opentelemetry.sdk.trace import TracerProvider  # noqa: E402 - only in the environment that has procrastinate
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402 - the same
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402 - the same
+from opentelemetry.trace import SpanKind, StatusCode  # noqa: E402 - the same
 
 from palaver.integrations.fleet import Fleet  # noqa: E402 - only where procrastinate is
 from tests.integrations.fleets import (  # noqa: E402 - the same
