@@ -32,6 +32,7 @@ from palaver.messages import (
     media_of,
     words_of,
 )
+from palaver.notebook import html_table
 from palaver.plurals import a_type, counted
 from palaver.providers import Dialect, Item, ListWriter, dialect, items_of, profile, tool_specs
 from palaver.providers.writer import Written
@@ -127,6 +128,12 @@ class Fit:
         gone = sum(max(omission.messages, 1) for omission in self.omitted)
         left = f", {gone:,} omitted" if gone else ""
         return f"Fit({counted(len(self.messages), 'message')}, {self.tokens:,} of {self.tokens_before:,} tokens{left})"
+
+    def _repr_html_(self) -> str:
+        """Return what was omitted and changed, for a notebook."""
+        rows = [(omission.place, f"omitted: {omission.reason.value}", omission.by) for omission in self.omitted]
+        rows += [(str(change.handle or ""), change.what, f"{change.how.value}: {change.why}") for change in self.report]
+        return html_table(repr(self), ("handle", "what", "why"), rows)
 
 
 def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitted

@@ -21,6 +21,9 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter
 
+from palaver.notebook import html_table
+from palaver.plurals import counted
+
 SCHEMA = 3
 """The version of the meaning of the results. 3: human messages are counted; views are committed as by an agent."""
 
@@ -449,3 +452,17 @@ class Table(_Row):
     problems: tuple[Problem, ...] = ()
     keys: tuple[str, ...] = ()
     groups: tuple[GroupRow, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """Return bill and evidence of each policy, for a notebook."""
+        figures = ("bill", "frr", "evidence")
+        rows = [
+            (row.policy, row.stand_in, *(_shown(row.scores.get(name)) for name in figures), f"{row.cuts:,}", row.remark)
+            for row in self.rows
+        ]
+        title = f"{counted(self.sessions, 'session')}, {self.run.model}, bills in {self.run.currency}"
+        return html_table(title, ("policy", "summaries", *figures, "cuts", ""), rows)
+
+
+def _shown(score: Score | None) -> str:
+    return "" if score is None or score.value is None else f"{score.value:,.4g}"

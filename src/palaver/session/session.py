@@ -12,8 +12,9 @@ from palaver import erasure, providers, tools, wire
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
-from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
+from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent, words_of
 from palaver.messages.frozen import EMPTY
+from palaver.notebook import MOST, html_table
 from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime
 from palaver.session import branches
@@ -597,6 +598,16 @@ class Dialog:
 
     def __repr__(self) -> str:
         return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self.opened.count}>"
+
+    def _repr_html_(self) -> str:
+        """Return the newest messages, for a notebook."""
+        count = len(self.messages)
+        first = max(0, count - MOST)
+        rows = [
+            (number, message.role.value, " ".join(map(words_of, message.contents)))
+            for number, message in enumerate(self.messages[first:], first)
+        ]
+        return html_table(repr(self)[1:-1], ("", "role", "message"), rows, earlier=first)
 
     # --- reading ----------------------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from palaver.ids import DialogId
 from palaver.log import Handle, Omitted, Place, Reader, Run, Span, ToolSpec, gaps, part_of
 from palaver.messages import Message, Role, Speaker, words_of
 from palaver.messages.frozen import EMPTY
+from palaver.notebook import MOST, html_table
 from palaver.view.blocks import Block, Reason, Turn
 from palaver.view.exchange import Exchange, Reading, Recorded
 
@@ -223,6 +224,19 @@ class View:
     def __repr__(self) -> str:
         left = f", {len(self.omissions)} omissions" if self.omissions else ""
         return f"<View of dialog {self.dialog_id[:12]}: {len(self.exchanges)} exchanges{left}>"
+
+    def _repr_html_(self) -> str:
+        """Return the newest exchanges, for a notebook."""
+        first = max(0, len(self.exchanges) - MOST)
+        rows = [
+            (
+                number,
+                ", ".join(turn.role.value for turn in exchange.turns),
+                " ".join(words_of(block.content) for block in exchange.blocks()),
+            )
+            for number, exchange in enumerate(self.exchanges[first:], first)
+        ]
+        return html_table(repr(self)[1:-1], ("", "roles", "exchange"), rows, earlier=first)
 
     def __post_init__(self, grown: tuple[Columns, int] | None) -> None:
         object.__setattr__(self, "_grown", grown)

@@ -15,6 +15,7 @@ from palaver.errors import InvalidInput, InvalidRequest
 from palaver.log import BoundTo, Handle
 from palaver.messages import Message, canonical_json, clean_text, freeze, thaw
 from palaver.messages.frozen import EMPTY
+from palaver.notebook import MOST, html_table
 from palaver.plurals import counted
 from palaver.prompts import Format
 from palaver.view import Exchange, Omission, Reason, View
@@ -275,6 +276,16 @@ class Request(Mapping[str, Any]):
         items = counted(len(self.fields[self.profile.conversation]), "item")
         changes = f", {counted(len(self.report), 'change')}" if len(self.report) else ""
         return f"<Request to {self.profile.name}, {self.model}: {items}, {len(self.data):,} bytes{changes}>"
+
+    def _repr_html_(self) -> str:
+        """Return the newest items of the conversation, for a notebook."""
+        items = self.fields[self.profile.conversation]
+        first = max(0, len(items) - MOST)
+        rows = [
+            (number, item.get("role") or item.get("type") or "", canonical_json(item).decode())
+            for number, item in enumerate(items[first:], first)
+        ]
+        return html_table(repr(self)[1:-1], ("", "role", "item"), rows, earlier=first)
 
     def bound_for(self, answer: Message) -> BoundTo | None:
         """Return what the thinking of an answer is bound to: `bound`, without the thinking that the provider says did not fit.
