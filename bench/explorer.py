@@ -120,7 +120,7 @@ class Shown(NamedTuple):
 
 
 @contextmanager
-def _opened(page: Tab, store: Path, to: str = "") -> Iterator[Shown]:
+def _opened(page: Tab, store: Path, to: str = "sessions") -> Iterator[Shown]:
     """Run `palaver open` on a store, and show a screen in a new tab."""
     command = [sys.executable, "-m", "palaver", "open", "--store", str(store), "--no-browser", "--json"]
     start = time.perf_counter()
@@ -212,7 +212,7 @@ def _lists(shown: Shown, root: str) -> Iterator[Row]:
     """Time the list of entries, from the list of sessions on."""
     page, read, rows, whole, strip = shown.page, list[float](), list[float](), list[float](), list[float]()
     for _ in range(_REPEATED):
-        page.ask("location.hash = '/'; shown(() => document.querySelector('#sessions .row'))")
+        page.ask("location.hash = '/sessions'; shown(() => document.querySelector('#sessions .row'))")
         read.append(
             shown.ask(
                 "took(() => document.querySelector('#sessions .row').click(), () => document.querySelectorAll('#reading .said').length > 3)"

@@ -42,7 +42,14 @@ def test_hostile_strings_are_shown_and_do_nothing(tmp_path: Path) -> None:
         asked = f"fetch('/api/sessions/{dialog.session_id}').then((answer) => answer.json())"
         fork = tab.ask(f"{asked}.then((found) => found.dialogs.at(-1).dialog)")
         screens = ["/cost", "/call/1?wire=1", "/compare?a=1&b=2", f"/compare?one={dialog.dialog_id}&other={fork}"]
-        for route in ("#/", session, *(session + each for each in screens), "#/?find=script"):
+        for route in (
+            "#/",
+            "#/sessions",
+            "#/?q=script",
+            session,
+            *(session + each for each in screens),
+            "#/?find=script",
+        ):
             tab.go(route)
             tab.ask(OPENED)
             seen += tab.settle()
@@ -67,6 +74,7 @@ def test_hostile_strings_are_shown_and_do_nothing(tmp_path: Path) -> None:
             f"{session}?e=W",
             f"{session}/compare?a=W&b=W",
             "#/?find=W",
+            "#/?q=W",
         ):
             for each in (*LINES, HOSTILE):
                 seen += tab.go(route.replace("W", quote(each, safe="")))

@@ -40,10 +40,10 @@ def test_sessions_are_read_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) 
     """From the list to an entry and back, by search as well; loaded again, each address shows the same."""
     tab, dialog, _ = shown
     session = f"#/s/{dialog.session_id}"
-    tab.go("#/?q=talk")
+    tab.go("#/sessions?q=talk")
     tab.tab_to("#sessions")
     tab.press("ArrowDown", "ArrowUp")
-    _same_again(tab, "#/")
+    _same_again(tab, "#/sessions")
     tab.tab_to("#sessions")
     tab.press("Enter")
     _same_again(tab, session, "question 0 said")
@@ -65,7 +65,7 @@ def test_sessions_are_read_by_keyboard_alone(shown: tuple[Tab, Dialog, Dialog]) 
     assert "next or previous prompt" in tab.settle()
     tab.press("Escape")
     assert "next or previous prompt" not in tab.settle()
-    _same_again(tab, "#/", "Sessions")
+    _same_again(tab, "#/sessions", "Sessions")
     tab.go(f"{session}?find=answer")
     cleared = "field.value = '', field.dispatchEvent(new Event('input', { bubbles: true }))"
     tab.ask(f"((field) => ({cleared}))(document.querySelector('dialog input'))")
@@ -171,7 +171,16 @@ def _screens(dialog: Dialog) -> list[str]:
         "/compare?a=1&b=2",
     ]
     screens += ["/compare?a=2&policy=palaver&budget=1500", "/call/99"]
-    return ["#/", "#/?q=none", *(session + each for each in screens), "#/s/none", "#/?find=answer", "#/nowhere"]
+    return [
+        "#/",
+        "#/?q=answer",
+        "#/sessions",
+        "#/sessions?q=none",
+        *(session + each for each in screens),
+        "#/s/none",
+        "#/?find=answer",
+        "#/nowhere",
+    ]
 
 
 def test_screens_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog]) -> None:

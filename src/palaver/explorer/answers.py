@@ -23,8 +23,10 @@ from palaver.log import Entry, Handle, entry_at
 from palaver.messages import Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
+from palaver.session.waiting import UNDECIDED, what_for
 from palaver.store.connect import find_session
 from palaver.store.text import words
+from palaver.store.titles import title
 from palaver.tokens import counter
 from palaver.tokens.pricing import cost_of
 from palaver.view import View
@@ -99,6 +101,19 @@ def session_of(source: Explored, session: str) -> Answer:
         for row in dialogs(source.store, record.session_id)
     ]
     return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
+
+
+def waiting(source: Explored) -> Answer:
+    """Return the dialogs of the newest sessions with calls that a person has to decide about."""
+    store, rows = source.store, list[dict[str, Any]]()
+    for record in store.sessions(limit=_PAGE):
+        for node in store.nodes(record.session_id):
+            last = store.last(node.dialog_id)
+            calls = [call for call in last.open_calls if what_for(store, node.dialog_id, call) == UNDECIDED]
+            if calls:
+                place = {"session": record.session_id, "dialog": node.dialog_id, "entry": last.seq}
+                rows.append({**place, "title": title(store, record), "at": record.updated_at, "calls": calls})
+    return {"rows": rows}
 
 
 def updated(source: Explored, session: str) -> Answer:
@@ -367,6 +382,7 @@ ROUTES: tuple[Endpoint, ...] = (
     Endpoint("/api/sessions/{session}/whole", whole),
     Endpoint("/api/sessions/{session}/updated", updated),
     Endpoint("/api/sessions/{session}/branches", branches),
+    Endpoint("/api/waiting", waiting),
     Endpoint("/api/dialogs/{dialog}/entries", entry_list),
     Endpoint("/api/dialogs/{dialog}/labels", entry_labels),
     Endpoint("/api/dialogs/{dialog}/read", entry_read),

@@ -22,7 +22,9 @@ import anyio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from palaver.browsing.costs import By, report
 from palaver.browsing.secrets import secrets
+from palaver.browsing.spent import Costs
 from palaver.context import POLICIES
 from palaver.errors import NotFound, PalaverError
 from palaver.explorer.answers import dialog_of, proposal
@@ -37,6 +39,11 @@ from palaver.transcripts import redacted_copy
 
 _STEP = 500
 """Entries that are indexed between two reports."""
+
+_TOLD = 20
+"""Sessions that are added up between two reports."""
+
+_TOTALS: tuple[By, ...] = ("day", "model", "tool")
 
 _PART = 1_000_000
 """Bytes that are read together, at most."""
@@ -57,6 +64,19 @@ def whatif(source: Explored, dialog: str, policy: str, call: str = "", budget: s
     opened = dialog_of(source, dialog)
     yield {"done": 1, "of": 2, "what": f"composing with {policy}"}
     yield {"result": proposal(opened, past, policy, most)}
+
+
+def totals(source: Explored) -> Iterator[Any]:
+    """Yield how far it is, and what all sessions cost: in all, by day, by model and by the program that recorded them."""
+    records, costs = list(source.store.sessions()), Costs(source.store)
+    for done, record in enumerate(records):
+        if done % _TOLD == 0:
+            yield {"done": done, "of": len(records), "what": "adding up what sessions cost"}
+        report(costs, (record,), "day")
+    days, models, tools = (report(costs, records, by) for by in _TOTALS)
+    costs.save(whole=True)
+    rows = {"days": days.rows, "models": models.rows, "tools": tools.rows}
+    yield {"result": {"total": days.total, "sessions": len(records), "unread": days.unread, **rows}}
 
 
 def index(source: Explored) -> Iterator[Any]:
@@ -91,6 +111,7 @@ WORK: tuple[Endpoint, ...] = (
     Endpoint("/api/dialogs/{dialog}/whatif", whatif),
     Endpoint("/api/sessions/{session}/secrets", review),
     Endpoint("/api/sessions/{session}/export", export, file="session.html"),
+    Endpoint("/api/totals", totals),
     Endpoint("/api/index", index, method="POST"),
 )
 """All slow answers. Each function returns bytes or JSON values, one a line; the last may be a result or an error."""

@@ -9,8 +9,9 @@ import { CallScreen } from "./call.js";
 import { Compare } from "./compare.js";
 import { Cost } from "./cost.js";
 import { Search } from "./search.js";
+import { Home } from "./home.js";
 
-const SCREENS = { "": Sessions };
+const SCREENS = { "": exported ? Sessions : Home, sessions: Sessions };
 const OF_SESSION = { "": Session, log: Session, call: CallScreen, compare: Compare, cost: Cost };
 
 const DEFECT = new Problem("defect", "This screen cannot be drawn: a defect of palaver.", "The browser's console has the details.");
@@ -28,7 +29,7 @@ const KEYS = [
   ["b B", "next or previous branch"],
   ["w W", "next or previous waiting message"],
   ["[ ]", "previous or next call"],
-  ["u", "up: from a call to its session, from a session to the list"],
+  ["u", "up: from a call to its session, from a session to the list, from there home"],
   ["Escape", "close what is open"],
 ];
 
@@ -73,6 +74,7 @@ function App({ problem }) {
   const wrong = problem ?? (failed instanceof Problem ? failed : failed && DEFECT);
   return html`<header>
       <h1 class="brand"><a href=${about.start ? `#${about.start}` : "#/"}>palaver</a></h1>
+      ${!route.session && !exported && html`<nav aria-label="Store"><a href="#/" aria-current=${route.first === "" ? "page" : undefined}>Home</a><a href="#/sessions" aria-current=${route.first === "sessions" ? "page" : undefined}>Sessions</a></nav>`}
       ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
       <span class="gap"></span>
       ${route.session && !exported && !problem && html`<${Fresh} key=${`${route.session} ${version}`} session=${route.session} again=${() => setVersion(version + 1)} />`}
@@ -108,7 +110,7 @@ function Fresh({ session, again }) {
 }
 
 function up({ session, screen }) {
-  return session && screen ? address(`/s/${session}`) : "#/";
+  return session && screen ? address(`/s/${session}`) : session && !exported ? "#/sessions" : "#/";
 }
 
 function Tabs({ route }) {

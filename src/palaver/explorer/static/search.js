@@ -8,8 +8,9 @@ import { List } from "./list.js";
 const MOST = 50; // hits that are shown
 const REST = 500; // milliseconds without a key before the address has the words, and the server is asked where the chosen hit was in view
 
-export function Search({ route, close }) {
-  const [q, setQ] = useState(route.words.find ?? "");
+/** `word` is the word of the address that has the query; `children` are shown while there is none. */
+export function Search({ route, close, word = "find", children = null }) {
+  const [q, setQ] = useState(route.words[word] ?? "");
   const [selected, setSelected] = useState(0);
   const [rested, setRested] = useState("");
   const [indexed, setIndexed] = useState(0); // in the fragment of what is asked, so that it is asked again
@@ -23,7 +24,7 @@ export function Search({ route, close }) {
   useEffect(() => {
     const timer = setTimeout(() => {
       setRested(`${q} ${selected}`);
-      reword({ find: q });
+      reword({ [word]: q });
     }, REST);
     return () => clearTimeout(timer);
   }, [q, selected]);
@@ -38,18 +39,26 @@ export function Search({ route, close }) {
     if (step || event.key === "Enter") event.preventDefault();
   };
   if (exported) return html`<${State}>An exported file has no index. Open the session with \`palaver open\` to search it.<//>`;
-  return html`<div class="bar"><label>Search <input type="search" autofocus value=${q} onInput=${(event) => { setQ(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
+  return html`<div class="bar searching"><label>Search <input type="search" autofocus placeholder=${children && "Everything that was said"} value=${q} onInput=${(event) => { setQ(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
       ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => reword({ all: event.target.checked ? "" : "1" })} /> only this session</label>`}
       <span class="quiet" role="status">${path && value ? `${hits.length < MOST ? "" : "the first "}${counted(hits.length, "hit")}` : ""}</span></div>
     <${Lag} lag=${(value ?? last)?.lag} done=${() => setIndexed(indexed + 1)} />
-    ${problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
-      : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} chosen=${index === selected && rested === `${q} ${selected}`} />`} />`}`;
+    ${!path && children ? children : problem ? html`<${State} problem=${problem} />` : !hits.length ? html`<${State}>${path ? (value ? `Nothing found${value.lag ? " in what is indexed" : ""}.` : "Searching …") : "Words or their beginnings, any of which count, and “phrases” in quotes."}<//>`
+      : html`<${List} id="hits" label="Hits" count=${hits.length} height=${48} selected=${selected} onSelect=${setSelected} onOpen=${open} row=${(index) => html`<${Hit} hit=${hits[index]} q=${q} chosen=${index === selected && rested === `${q} ${selected}`} />`} />`}`;
 }
 
-function Hit({ hit, chosen }) {
+function Hit({ hit, chosen, q }) {
   const { value } = useAnswer(chosen ? `/api/dialogs/${hit.dialog}/seen?handle=${hit.handle}` : null);
   const calls = value?.calls.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(", ");
-  return html`<span class="grow">${line(hit.snippet, 200)}<br /><span class="quiet">${value && (calls ? `in view at calls ${calls} · ` : "in view at no call · ")}${visible(hit.role || hit.kind)}, ${when(hit.at)}, in ${line(hit.title, 60)}</span></span><code class="quiet">${hit.handle.slice(0, 12)}:${hit.handle.split(":").slice(1).join(":")}</code>`;
+  return html`<span class="grow"><${Marked} text=${line(hit.snippet, 200)} words=${q} /><br /><span class="quiet">${value && (calls ? `in view at calls ${calls} · ` : "in view at no call · ")}${visible(hit.role || hit.kind)}, ${when(hit.at)}, in ${line(hit.title, 60)}</span></span><code class="quiet">${hit.handle.slice(0, 12)}:${hit.handle.split(":").slice(1).join(":")}</code>`;
+}
+
+/** A text in which the words of a query, and what begins with them, are marked. */
+function Marked({ text, words }) {
+  const parts = words.match(/[\p{L}\p{N}]+/gu) ?? [];
+  if (!parts.length) return text;
+  const pieces = text.split(new RegExp(`((?<![\\p{L}\\p{N}])(?:${parts.join("|")})[\\p{L}\\p{N}]*)`, "giu"));
+  return pieces.map((piece, index) => (index % 2 ? html`<mark>${piece}</mark>` : piece));
 }
 
 /** The first search builds the index: in a process of its own, when the reader says so. */

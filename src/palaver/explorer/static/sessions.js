@@ -1,7 +1,7 @@
 // Sessions: which one was it, what is new, what did it cost, is it whole?
 
 import { State, ago, count, counted, html, line, money, useEffect, useMemo, useState, visible, when } from "./dom.js";
-import { get, useAnswer } from "./api.js";
+import { exported, get, useAnswer } from "./api.js";
 import { address, go } from "./route.js";
 import { List } from "./list.js";
 
@@ -40,7 +40,7 @@ export function Sessions({ route }) {
     const said = (row) => `${row.title} ${row.name} ${row.workdir} ${row.agent} ${row.session}`.toLowerCase();
     return rows.filter((row) => words.every((word) => said(row).includes(word))).sort(ORDERS[sort] ?? ORDERS.newest);
   }, [rows, q, sort]);
-  const turn = (words) => go(address("/", { q, sort, ...words }), true);
+  const turn = (words) => go(address(exported ? "/" : "/sessions", { q, sort, ...words }), true);
   const open = (index) => go(address(`/s/${shown[index].session}`));
   return html`<div class="bar">
       <h2>Sessions</h2>
