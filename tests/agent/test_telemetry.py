@@ -1,5 +1,6 @@
 """OpenTelemetry: a turn as spans in the words of the GenAI conventions, seen by the SDK's own exporter."""
 
+import json
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -12,8 +13,9 @@ from opentelemetry.trace import StatusCode, get_current_span
 
 from palaver import Prompt
 from palaver.agent import subagent
-from palaver.agent.telemetry import Telemetry
+from palaver.agent.telemetry import COMPACTED, Telemetry, part_of
 from palaver.errors import AgentFailure
+from palaver.messages.blocks import UnknownContent
 from palaver.tools import tool
 from tests.agent.helper import MODEL, OVERFLOW, calling, scripted, talkative
 
@@ -144,3 +146,34 @@ def test_context_edits_are_events() -> None:
     about: dict[str, Any] = dict(event.attributes or {})
     assert (event.name, about["palaver.policy"]) == ("palaver.context_edit", "palaver")
     assert about["palaver.tokens.before"] > about["palaver.tokens.after"] > 0
+
+
+def test_a_compacted_conversation_is_marked() -> None:
+    """From the compaction on, model calls and their turns say so; calls before it say nothing, and no content is in any span."""
+    tracer, exporter, _ = traced()
+    agent, _ = scripted(["before", OVERFLOW, "ok", "after"], tracer=tracer)
+    talkative(agent)
+    for text in ("go", "go on", "and on"):
+        agent.respond(text)
+    spans = exporter.get_finished_spans()
+    assert [dict(span.attributes or {}).get(COMPACTED) for span in spans] == [None, None, None, True, True, True, True]
+    assert not any("word word" in str(dict(span.attributes or {})) for span in spans)
+
+
+def test_a_compaction_is_a_part_of_the_input() -> None:
+    """Where content is asked for, the record that replaces older exchanges is a part of type `compaction`, and so is a provider's own block."""
+    tracer, exporter, _ = traced(content=True)
+    agent, _ = scripted([OVERFLOW, {**calling("add", a=1, b=2), "text": "I add."}, "3"], PROMPT, tracer=tracer)
+    talkative(agent)
+    agent.respond("go")
+    read = [
+        json.loads(str(dict(span.attributes or {}).get("gen_ai.input.messages", "[]")))
+        for span in exporter.get_finished_spans()
+    ]
+    parts = [part for message in read[-2] for part in message["parts"]]
+    (compaction,) = [part for part in parts if part["type"] == "compaction"]
+    assert "question" in compaction["content"]
+    assert {"type": "tool_call_response", "id": parts[-1]["id"], "response": "3"} == parts[-1]
+    assert parts[-2]["arguments"] == {"a": 1, "b": 2}
+    block = UnknownContent.model_validate({"type": "compaction", "id": "cmp_1", "encrypted_content": "secret"})
+    assert part_of(block) == {"type": "compaction", "id": "cmp_1"}

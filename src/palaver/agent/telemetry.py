@@ -29,8 +29,21 @@ from palaver.agent.events import (
 )
 from palaver.agent.trace import Trace
 from palaver.errors import MissingExtra, ProviderError
-from palaver.messages import Message, ToolCallContent, canonical_json
+from palaver.messages import (
+    Content,
+    Message,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+    canonical_json,
+    thaw,
+    words_of,
+)
 from palaver.providers import End
+from palaver.view import Reason, View
+from palaver.wire import Request
+from palaver.wire.binding import COMPACTION
 
 try:
     from opentelemetry import context as otel_context
@@ -46,6 +59,14 @@ try:
     )
 except ImportError as error:
     raise MissingExtra("Telemetry", "telemetry", package="opentelemetry-sdk") from error
+
+COMPACTED = "gen_ai.conversation.compacted"
+"""The attribute of a model call, and of its turn, whose request has a shorter form of the conversation. It is true or absent."""
+
+_COMPACTIONS = frozenset({"record", "summary"})
+_SHORTER = frozenset(
+    {Reason.OVER_BUDGET, Reason.OFFLOADED, Reason.SHORTENED, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER}
+)
 
 CONTEXT_EDIT = "palaver.context_edit"
 """The event of a compaction. The conventions have no name for it or for its attributes."""
@@ -67,8 +88,8 @@ class Telemetry:
     """Traces turns: `Agent(..., tracer=Telemetry())`.
 
     A turn is a span `invoke_agent`. It contains a span `chat` for each model call and a span `execute_tool` for each tool call; a
-    sub-agent's turn is inside the call that began it. Compactions are events of the turn's span. In a fleet the turn is inside the span
-    of its job.
+    sub-agent's turn is inside the call that began it. Compactions are events of the turn's span, and the spans of later model calls say
+    that their conversation is compacted. In a fleet the turn is inside the span of its job.
     """
 
     def __init__(self, provider: TracerProvider | None = None, *, content: bool = False) -> None:
@@ -76,7 +97,7 @@ class Telemetry:
 
         Args:
             provider: The destination of spans. Default: the process's provider.
-            content: Whether spans contain arguments, results and answers. Off by default, because they may be secret.
+            content: Whether spans contain the conversation: requests, arguments, results and answers. Off by default, because they may be secret.
         """
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
@@ -170,15 +191,7 @@ class Telemetry:
     def _in_turn(self, turn: _Open, event: AgentEvent) -> None:
         match event:
             case Asking(request=request):
-                self._end_chat(turn, "overflow")  # a call that is still open was refused as too long
-                attributes: dict[str, Any] = {
-                    "gen_ai.operation.name": "chat",
-                    "gen_ai.provider.name": turn.provider or request.profile.name,
-                    "gen_ai.request.model": request.model,
-                }
-                if request.call is not None:
-                    attributes["gen_ai.request.max_tokens"] = request.call.max_tokens
-                turn.chat = self._open(f"chat {request.model}", SpanKind.CLIENT, attributes)
+                self._ask(turn, request)
             case End(message=message):
                 self._answered(turn, message)
             case Retrying(error=error):
@@ -186,7 +199,7 @@ class Telemetry:
             case AnswerRefused():
                 self._end_chat(turn, "refused")
             case Compacted():
-                attributes = {
+                attributes: dict[str, Any] = {
                     "palaver.policy": event.policy,
                     "palaver.tokens.before": event.tokens_before,
                     "palaver.tokens.after": event.tokens_after,
@@ -194,6 +207,22 @@ class Telemetry:
                 turn.span.add_event(CONTEXT_EDIT, attributes)
             case _:
                 pass
+
+    def _ask(self, turn: _Open, request: Request) -> None:
+        self._end_chat(turn, "overflow")  # a call that is still open was refused as too long
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": turn.provider or request.profile.name,
+            "gen_ai.request.model": request.model,
+        }
+        if request.call is not None:
+            attributes["gen_ai.request.max_tokens"] = request.call.max_tokens
+        if _is_compacted(request):
+            attributes[COMPACTED] = True
+            turn.span.set_attribute(COMPACTED, value=True)
+        if self._content and request.view is not None:
+            attributes["gen_ai.input.messages"] = _input(request.view)
+        turn.chat = self._open(f"chat {request.model}", SpanKind.CLIENT, attributes)
 
     def _answered(self, turn: _Open, message: Message) -> None:
         if turn.chat is None:
@@ -210,7 +239,8 @@ class Telemetry:
         if message.stop_reason is not None:
             span.set_attribute("gen_ai.response.finish_reasons", (message.stop_reason.value,))
         if self._content:
-            span.set_attribute("gen_ai.output.messages", _as_parts(message))
+            said = {"role": "assistant", "parts": list(map(part_of, message.contents))}
+            span.set_attribute("gen_ai.output.messages", canonical_json([said]).decode())
         self._end_chat(turn)
 
     def _end_chat(self, turn: _Open, error: str = "") -> None:
@@ -266,11 +296,43 @@ def _usage(read: int, written: int) -> dict[str, int]:
     return {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": written} if read or written else {}
 
 
-def _as_parts(message: Message) -> str:
-    """Return a message in the conventions' format, with a role and parts."""
-    parts: list[dict[str, Any]] = [{"type": "text", "content": message.text_content()}]
-    parts += [
-        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
-        for call in message.tool_calls()
-    ]
-    return canonical_json([{"role": "assistant", "parts": parts}]).decode()
+def _is_compacted(request: Request) -> bool:
+    """Return whether a request has a shorter form of the conversation, made here, by the provider, or by the agent that recorded it."""
+    view = request.view
+    if bool(request.anew) or view is None:
+        return bool(request.anew)
+    derived = any(exchange.derived in _COMPACTIONS for exchange in view.exchanges)
+    return derived or any(omission.reason in _SHORTER for omission in view.omissions)
+
+
+def _input(view: View) -> str:
+    """Return the conversation of a view in the conventions' format, with roles and parts."""
+    view.load()
+    said = (
+        {"role": turn.role.value, "parts": [part_of(block.content, block.derived) for block in turn.blocks]}
+        for exchange in view.exchanges
+        for turn in exchange.turns
+    )
+    return canonical_json(list(said)).decode()
+
+
+def part_of(content: Content, derived: str = "") -> dict[str, Any]:
+    """Return a block as a part of the conventions' messages."""
+    made: dict[str, Any] = {"type": content.type}
+    match content:
+        case _ if derived in _COMPACTIONS:
+            made = {"type": COMPACTION, "content": words_of(content)}
+        case TextContent():
+            made["content"] = content.content
+        case ThinkingContent():
+            made = {"type": "reasoning", "content": content.content}
+        case ToolCallContent():
+            made |= {"id": content.id, "name": content.name, "arguments": thaw(content.args)}
+        case ToolResultContent():
+            made = {"type": "tool_call_response", "id": content.id, "response": content.text()}
+        case _ if content.type == COMPACTION:  # what is encrypted says nothing
+            facts = content.model_extra or {}
+            made |= {key: facts[key] for key in ("id", "content") if isinstance(facts.get(key), str)}
+        case _:
+            pass
+    return made
