@@ -3,6 +3,7 @@
 from palaver.agent.agent import Agent
 from palaver.agent.approvals import Decision, WaitingCall, decide, open_calls, waiting_calls
 from palaver.agent.attention import needs_work
+from palaver.agent.checkpoints import Checkpoint, CheckpointWarning, files_at, git_checkpoint, restore_files
 from palaver.agent.compacting import ModelSummarizer
 from palaver.agent.events import (
     AgentEvent,
@@ -38,6 +39,8 @@ __all__ = [
     "CallEnded",
     "CallProgress",
     "CallStarting",
+    "Checkpoint",
+    "CheckpointWarning",
     "Compacted",
     "Decision",
     "DecisionAwaited",
@@ -56,8 +59,11 @@ __all__ = [
     "TurnStream",
     "WaitingCall",
     "decide",
+    "files_at",
+    "git_checkpoint",
     "needs_work",
     "open_calls",
+    "restore_files",
     "subagent",
     "waiting_calls",
 ]

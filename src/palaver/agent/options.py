@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self, TypeAlias, TypedDict
 
 from palaver.agent.approvals import Approver
+from palaver.agent.checkpoints import Checkpoint
 from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.agent.limits import Limits, limits_of
 from palaver.context import ContextManager
@@ -47,6 +48,8 @@ class AgentOptions:
         memory: The core memory in its instructions, with tools to edit it; a `SubjectMemory` for one memory per subject.
         parallel_tools: Whether calls of one answer run in parallel.
         inherit_system_contract: Whether the system prompt's parser, tools and handler are in force after plain text.
+        checkpoint: Keeps the state of the files when a turn begins, so that a rewind can bring them back, such as `git_checkpoint()`. If it
+            fails, the log and a warning say so, and the turn goes on.
         api_type: The provider's interface, if the invoker supports several.
         stream_handler: Called with every event.
         tracer: Called with every event too, such as `palaver.agent.telemetry.Telemetry`.
@@ -68,6 +71,7 @@ class AgentOptions:
     memory: CoreMemory | SubjectMemory | None = None
     parallel_tools: bool = True
     inherit_system_contract: bool = True
+    checkpoint: Checkpoint | None = None
     api_type: APITypes | str | None = None
     stream_handler: StreamHandler | None = field(default=None, repr=False)
     tracer: StreamHandler | None = field(default=None, repr=False)
@@ -77,7 +81,7 @@ class AgentOptions:
         """Check the counts.
 
         Raises:
-            InvalidInput: A count is not a whole number, or less than 0.
+            InvalidInput: A count is not a whole number, or less than 0; or another value is not of its kind.
         """
         for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
             number = getattr(self, name)
@@ -88,6 +92,11 @@ class AgentOptions:
         within: object = self.decide_within
         if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
             raise InvalidInput(f"decide_within is {within!r}.", hint="Pass seconds, or None.")
+        hook: object = self.checkpoint
+        if hook is not None and not isinstance(hook, Checkpoint):
+            raise InvalidInput(
+                f"checkpoint is {hook!r}.", hint="Pass Checkpoint(snapshot, restore) or git_checkpoint()."
+            )
         _ = self.all_limits
 
     @property
@@ -134,6 +143,7 @@ class OptionKeywords(TypedDict, total=False):
     memory: CoreMemory | SubjectMemory | None
     parallel_tools: bool
     inherit_system_contract: bool
+    checkpoint: Checkpoint | None
     api_type: APITypes | str | None
     stream_handler: StreamHandler | None
     tracer: StreamHandler | None

@@ -36,11 +36,13 @@ from anyio import CancelScope, get_cancelled_exc_class
 from palaver.agent.approvals import open_calls
 from palaver.agent.asking import ask
 from palaver.agent.calls import settle
+from palaver.agent.checkpoints import record_of
 from palaver.agent.events import DecisionAwaited, TurnFinished, TurnStarting
 from palaver.agent.run import AgentRun
 from palaver.agent.turn import ABANDON, Fate, TurnState, unfinished
 from palaver.errors import Busy, Conflict, StoreError
 from palaver.messages import Message, ToolCallContent
+from palaver.tools import run_in_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ async def _steps(run: AgentRun) -> None:
         await _wait(run)
         return
     if run.said is not None or not run.turn.over:
-        await run.begin(deliver=isinstance(first, Ask))
+        await _begin(run, first)
     while run.turn.open:
         step = next_step(run)
         await _within_limits(run, step)
@@ -175,6 +177,12 @@ async def _steps(run: AgentRun) -> None:
         run.require_listeners()
     run.deliver(_delivered(run))
     run.trace.state = "success"
+
+
+async def _begin(run: AgentRun, first: Step) -> None:
+    await run.begin(deliver=isinstance(first, Ask))
+    if run.settings.options.checkpoint is not None:
+        await run.record(await run_in_worker(partial(record_of, run.settings.options.checkpoint)))
 
 
 async def _within_limits(run: AgentRun, step: Step) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from palaver.agent.checkpoints import Checkpoint, GitTree, files_at, restore_files, undo_of
 from palaver.browsing.differences import dialogs_row
 from palaver.browsing.entries import labels, pins
 from palaver.browsing.places import locate
@@ -13,8 +16,8 @@ from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
 from palaver.cli.location import located
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, opened
-from palaver.cli.terminal import emit, paged, say
-from palaver.errors import InvalidInput
+from palaver.cli.terminal import emit, listed, paged, say
+from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import BranchSummary, Handle
 from palaver.plurals import counted
@@ -28,6 +31,8 @@ app = group(
 
 _PLACE = "An entry, as dialog:entry; or a session, to list its marks."
 PlaceArgument = Annotated[str, Argument(metavar="HANDLE|SESSION", help=_PLACE)]
+_SHOWN = 20
+"""Files that a preview names."""
 UndoOption = Annotated[bool, Option("--undo", help="Take it back.")]
 
 
@@ -80,12 +85,16 @@ def fork(
         emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
 
 
+_FILES = "Bring the files of this folder's work tree of git back, too, as an agent with a checkpoint kept them."
+
+
 @app.command()
 def rewind(
     place: Annotated[
         str, Argument(metavar="HANDLE|SESSION", help="The last entry that stays; with --undo, a session.")
     ],
     undo: UndoOption = False,
+    files: Annotated[bool, Option("--files", help=_FILES)] = False,
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -94,20 +103,72 @@ def rewind(
     with opened(store, writes=yes) as source:
         session, dialog, handle, _ = locate(source, place, only=True, entries=True)
         if undo:
-            back = session.undo_rewind(dialog) if yes else dialog.parent
-            if back is None:
-                raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} was not made by a rewind.")
-            row: dict[str, Any] = {"to": back.dialog_id, "done": yes}
-            emit(json, row, f"{'Back' if yes else 'Would go back'} to dialog {back.dialog_id[:12]}.", *_preview(yes))
+            _undo_rewind(session, dialog, files=files, yes=yes, json=json)
             return
         handle = _entry(handle, place)
-        preview = session.rewind(handle, _holding(session, handle))
-        made = preview.apply() if yes else None
+        holding = _holding(session, handle)
+        preview = session.rewind(handle, holding)
+        back = _FilesBack.at(holding, handle) if files else None
+        made = None
+        if yes:
+            with source.transaction():  # the conversation goes back only if the files do
+                made = preview.apply()
+                if back is not None:
+                    back.restore(made)
         leaving = [str(preview.leaving.handle(index)) for index in range(len(preview.leaving))]
         row = {"to": str(preview.to), "kept": preview.kept, "leaving": leaving, "entries": preview.entries}
         row |= {"files": list(preview.files), "dialog": made and made.dialog_id}
         done = () if made is None else (f"Done: dialog {made.dialog_id[:12]} goes on.",)
-        emit(json, row, *preview.lines(), *done, *_preview(yes))
+        shown = preview if back is None else replace(preview, files=())
+        emit(json, row | _row_of(back), *shown.lines(), *_lines_of(back), *done, *_preview(yes))
+
+
+def _undo_rewind(session: Session, dialog: Dialog, *, files: bool, yes: bool, json: bool) -> None:
+    if dialog.parent is None:
+        raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} was not made by a rewind.")
+    back = _FilesBack(GitTree.of("."), undo_of(dialog), 0) if files else None
+    to = dialog.parent
+    if yes:
+        with dialog.store.transaction():
+            to = session.undo_rewind(dialog)
+            if back is not None:
+                back.restore(to)
+    row: dict[str, Any] = {"to": to.dialog_id, "done": yes}
+    said = f"{'Back' if yes else 'Would go back'} to dialog {to.dialog_id[:12]}."
+    emit(json, row | _row_of(back), said, *_lines_of(back), *_preview(yes))
+
+
+class _FilesBack:
+    """A state of the files that a rewind brings back, and what that changes."""
+
+    def __init__(self, tree: GitTree, snapshot: Any, calls: int) -> None:  # noqa: ANN401 - JSON of a log
+        self.tree, self.snapshot, self.calls = tree, snapshot, calls
+        self.changes = tree.changes(snapshot)
+
+    @classmethod
+    def at(cls, dialog: Dialog, handle: Handle) -> _FilesBack:
+        there = files_at(dialog, handle)
+        if there is None:
+            hint = "An agent keeps them with Agent(checkpoint=git_checkpoint()). Without --files, the conversation alone goes back."
+            raise NotFound(str(handle), what="state of the files for", hint=hint)
+        return cls(GitTree.of("."), there.snapshot, there.calls)
+
+    def restore(self, dialog: Dialog) -> None:
+        restore_files(dialog, Checkpoint(self.tree.snapshot, self.tree.restore), self.snapshot)
+
+
+def _row_of(back: _FilesBack | None) -> dict[str, Any]:
+    return {} if back is None else {"changed": back.changes, "calls": back.calls}
+
+
+def _lines_of(back: _FilesBack | None) -> Iterator[str]:
+    if back is None:
+        return
+    yield f"{counted(len(back.changes), 'file goes', 'files go')} back in {back.tree.folder}{':' if back.changes else '.'}"
+    yield from listed([f"  {change}" for change in back.changes], _SHOWN)
+    if back.calls:
+        calls = counted(back.calls, "tool call that stays", "tool calls that stay")
+        yield f"That is as they were when the turn began: what {calls} did to them is undone, too."
 
 
 def _preview(yes: bool) -> tuple[str, ...]:
