@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver import MemoryStore, Session, SqliteStore
-from palaver.browsing.costs import By, CostReport, CostRow, Filters, report
+from palaver.browsing.costs import By, CostReport, CostRow, report
+from palaver.browsing.sessions import Filters
 from palaver.browsing.spent import LONG_LIFE, SHORT_LIFE, Costs
 from palaver.ids import DialogId
 from palaver.log import Compaction, Instructions, Section, Toolset, ToolSpec

@@ -13,6 +13,7 @@ from palaver.browsing.seen import turns
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.cli.terminal import short
+from palaver.messages import AssistantMessage, Usage
 from palaver.providers import APIS, profile
 from palaver.store.protocol import USAGE
 from palaver.transcripts import EXPORTS
@@ -218,6 +219,51 @@ def test_cost_lists_sums_and_breaks(palaver: Palaver) -> None:
     assert palaver("cost", "nobody").code == Exit.MISSING
 
 
+def test_sessions_are_filtered_and_added_up(palaver: Palaver) -> None:
+    """By day of activity, tool, model and folder; the last line has the sums of what is listed, with what own sessions cost."""
+    palaver.imported(talk())
+    with SqliteStore(palaver.store) as store:
+        dialog = Session.create(store, "own", workdir="/home/u/other/main").root
+        dialog.put_text("Go.")
+        dialog.append(
+            AssistantMessage(content="Yes.", model="gpt-5.2", usage=Usage(input_tokens=1_000, output_tokens=10))
+        )
+    own, talked = palaver("sessions", "--json").rows()
+    assert (own["tool"], own["tokens"], own["dollars"] > 0, own["estimated"]) == ("palaver", 1_010, True, True)
+    assert (talked["tool"], talked["model"]) == ("claude-code", "claude-opus-4-6")
+    chosen = {
+        ("--tool", "claude"): talked,
+        ("--folder", "other/main"): own,
+        ("--model", "opus"): talked,
+        ("--until", "2026-01-31"): talked,
+        ("--since", "7d"): own,
+    }
+    for words, row in chosen.items():
+        assert [each["session"] for each in palaver("sessions", *words, "--json").rows()] == [row["session"]], words
+    lines = palaver("sessions", "--wide").out.splitlines()
+    assert lines[-1].startswith(f"2 sessions, {own['messages'] + talked['messages']} msgs, ")
+    assert "other/main" in lines[1]
+    assert palaver("sessions", "--limit", "1").out.splitlines()[-1].endswith("There are more: --limit N lists them.")
+    assert palaver("sessions", "--tool", "codex").out == "No session matches.\n"
+
+
+def test_title_is_the_heading_of_a_plan(palaver: Palaver) -> None:
+    """A document after one line is titled with its heading; a heading later in a message, or a comment in code, is none."""
+    texts = ("Do this:\n\n# The plan\n\n## Why", "# A title", "Fix it.\n# not a heading", "One.\n\nTwo.\n\n# Three")
+    with SqliteStore(palaver.store) as store:
+        made = [Session.create(store) for _ in texts]
+        for session, said in zip(made, texts, strict=True):
+            session.root.put_text(said)
+            store.update_session(session.session_id, name="")
+    titles = {row["session"]: row["title"] for row in palaver("sessions", "--json").rows()}
+    assert [titles[session.session_id] for session in made] == [
+        "The plan",
+        "A title",
+        "Fix it. # not a heading",
+        "One. Two. # Three",
+    ]
+
+
 def test_sessions_fit_eighty_columns(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every column is there, a long title and a long folder cut."""
     with SqliteStore(palaver.store) as store:
@@ -227,9 +273,9 @@ def test_sessions_fit_eighty_columns(palaver: Palaver, monkeypatch: pytest.Monke
         store.update_session(made.session_id, metadata={USAGE: used})
     monkeypatch.setattr("palaver.cli.terminal.time.time", lambda: 1.9e9)  # the longest form of a date
     monkeypatch.setenv("COLUMNS", "80")
-    head, line = palaver("sessions").out.splitlines()
+    head, line, _ = palaver("sessions").out.splitlines()
     assert head.split() == ["session", "active", "msgs", "tokens", "cost", "title", "folder"]
-    assert (" 14.4M  ~$142.31  A title that is m" in line, "the-" in line, len(line) <= 80) == (True, True, True)
+    assert (" 14.4M  ~$142.31  A title that is m" in line, "mara/t" in line, len(line) <= 80) == (True, True, True)
     assert [*map(short, (0, 9_999, 99_999, 999_999))] == ["", "9,999", "99.9k", "999k"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
+from palaver.browsing.sessions import NO_FILTERS, Filters, tool_of
 from palaver.browsing.spent import FIGURES, Break, Costs, Line, Saving
 from palaver.errors import StoreDamaged, StoreError
 from palaver.ids import DialogId, SessionId
@@ -64,40 +65,6 @@ class BreakRow(TypedDict):
     kept: int
     tokens: int
     dollars: float
-
-
-class Filters(NamedTuple):
-    """Which sessions and calls count; an empty text is no filter. Days are those of UTC, both included.
-
-    Attributes:
-        since: The first day.
-        until: The last day.
-        tool: A part of the name of the program that recorded the session.
-        model: A part of the model's name.
-        folder: A part of the session's folder.
-    """
-
-    since: str = ""
-    until: str = ""
-    tool: str = ""
-    model: str = ""
-    folder: str = ""
-
-    def fits(self, record: SessionRecord, tool: str) -> bool:
-        """Return whether a session counts."""
-        return _part(self.folder, record.workdir) and _part(self.tool, tool)
-
-    def has(self, at: str, model: str) -> bool:
-        """Return whether a call of a day counts."""
-        return _part(self.model, model) and self.since <= at and (not self.until or at <= self.until)
-
-
-def _part(wanted: str, text: str) -> bool:
-    return wanted.casefold() in text.casefold()
-
-
-NO_FILTERS = Filters()
-"""Everything counts."""
 
 
 class CostReport(NamedTuple):
@@ -168,11 +135,6 @@ def _break(session_id: SessionId, dialog_id: DialogId, broken: Break) -> BreakRo
         "tokens": broken.tokens,
         "dollars": broken.dollars,
     }
-
-
-def tool_of(store: Store, record: SessionRecord) -> str:
-    """Return the program that recorded a session."""
-    return next((source.format for source in store.sources(record.session_id)), "palaver")
 
 
 def _dearest(row: CostRow) -> tuple[float, int]:

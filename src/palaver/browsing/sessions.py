@@ -2,24 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TypedDict
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple, TypedDict
 
+from palaver.errors import StoreError
 from palaver.ids import DialogId, SessionId
-from palaver.log import Node, count_messages
+from palaver.log import Node, count_messages, lineage
 from palaver.store import SessionRecord, Store
 from palaver.store.protocol import USAGE
 from palaver.store.titles import title
 
+_WITH_MODEL = ("model_change", "invocation")
+"""Kinds of entries that say which model is asked."""
+
+
+class Filters(NamedTuple):
+    """Which sessions and calls count; an empty text is no filter. Days are those of UTC, both included.
+
+    Attributes:
+        since: The first day.
+        until: The last day.
+        tool: A part of the name of the program that recorded the session.
+        model: A part of the model's name.
+        folder: A part of the session's folder.
+    """
+
+    since: str = ""
+    until: str = ""
+    tool: str = ""
+    model: str = ""
+    folder: str = ""
+
+    def fits(self, record: SessionRecord, tool: str) -> bool:
+        """Return whether a session counts."""
+        return _part(self.folder, record.workdir) and _part(self.tool, tool)
+
+    def fits_row(self, row: StoredSessionRow) -> bool:
+        """Return whether a session as a row counts."""
+        return _part(self.tool, row["tool"]) and self.has(day(row["updated_at"]), row["model"])
+
+    def has(self, at: str, model: str) -> bool:
+        """Return whether a call of a day counts."""
+        return _part(self.model, model) and self.since <= at and (not self.until or at <= self.until)
+
+
+def _part(wanted: str, text: str) -> bool:
+    return wanted.casefold() in text.casefold()
+
+
+NO_FILTERS = Filters()
+"""Everything counts."""
+
+
+OWN = "palaver"
+"""The tool of a session that no other program recorded."""
+
+
+def tool_of(store: Store, record: SessionRecord) -> str:
+    """Return the program that recorded a session."""
+    return next((source.format for source in store.sources(record.session_id)), OWN)
+
+
+def day(at: float) -> str:
+    """Return the day of a time, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
 
 class StoredSessionRow(TypedDict):
-    """A session: its record, how large it is, and what was imported of its tokens and dollars. Times are seconds since 1970-01-01 UTC."""
+    """A session: its record, how large it is, the program that recorded it, the newest model, and its tokens and dollars as imported.
+
+    Times are seconds since 1970-01-01 UTC.
+    """
 
     session: SessionId
     name: str
     title: str
     subject: str
     workdir: str
+    tool: str
+    model: str
     created_at: float
     updated_at: float
     trashed_at: float | None
@@ -37,6 +102,7 @@ def sessions(
     trashed: bool = False,
     limit: int | None = None,
     after: SessionId | None = None,
+    filters: Filters = NO_FILTERS,
 ) -> Iterator[StoredSessionRow]:
     """Yield the sessions of a store, the newest activity first.
 
@@ -46,10 +112,13 @@ def sessions(
         trashed: Whether to list the trash instead.
         limit: At most so many.
         after: The last session of the page before.
+        filters: Which sessions; a day is that of the newest activity, and the model the newest.
     """
     last = None if after is None else store.session(after)
-    for record in store.sessions(subject=subject, trashed=trashed, limit=limit, after=last):
-        yield session_row(store, record)
+    page = limit if filters == NO_FILTERS else None
+    records = store.sessions(subject=subject, trashed=trashed, limit=page, after=last)
+    rows = (session_row(store, record) for record in records if _part(filters.folder, record.workdir))
+    yield from islice((row for row in rows if filters.fits_row(row)), limit)
 
 
 def session_row(store: Store, record: SessionRecord) -> StoredSessionRow:
@@ -62,6 +131,8 @@ def session_row(store: Store, record: SessionRecord) -> StoredSessionRow:
         "title": title(store, record),
         "subject": record.subject,
         "workdir": record.workdir,
+        "tool": tool_of(store, record),
+        "model": _model(store, record),
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "trashed_at": record.trashed_at,
@@ -71,6 +142,35 @@ def session_row(store: Store, record: SessionRecord) -> StoredSessionRow:
         "dollars": used.get("cost") or None,
         "estimated": bool(used.get("estimated")),
     }
+
+
+def priced(store: Store, rows: Iterable[StoredSessionRow]) -> list[StoredSessionRow]:
+    """Return sessions with the tokens and dollars of those, too, that no other program recorded; these are computed, and kept for the next time."""
+    listed = list(rows)
+    own = [row for row in listed if row["tool"] == OWN and row["tokens"] is None]
+    if own:
+        from palaver.browsing.costs import report  # noqa: PLC0415 - a tenth of a second that imported sessions do not need
+        from palaver.browsing.spent import Costs  # noqa: PLC0415 - as above
+
+        costs = Costs(store)
+        for row in own:
+            total = report(costs, [store.session(row["session"])], "session").total
+            row["tokens"] = total["read"] + total["written"] or None
+            row["dollars"], row["estimated"] = total["dollars"], total["estimated"] > 0
+        costs.save()
+    return listed
+
+
+def _model(store: Store, record: SessionRecord) -> str:
+    """Return the model of a session's newest call, as far as its main dialog says; read as JSON, as the codec takes 40 ms to load."""
+    if record.root is None:
+        return ""
+    with suppress(StoreError, ValueError, LookupError):
+        for span in reversed(lineage(store.node(record.root), store.last(record.root).seq + 1)):
+            for header in store.latest_of_kind(span.dialog, _WITH_MODEL, span.start, span.stop):
+                if model := json.loads(store.body(span.dialog, header.seq)).get("model"):
+                    return str(model)
+    return ""
 
 
 # --- dialogs --------------------------------------------------------------------------------------------------------------------------

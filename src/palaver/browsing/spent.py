@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from palaver.browsing.sessions import day
 from palaver.errors import NotFound, NotReproducible, StoreDamaged
 from palaver.folders import cache_folder
 from palaver.ids import DialogId
@@ -241,11 +241,6 @@ def _save(total: Spent, before: Paid, said: Paid, *, compacted: bool) -> None:
                 cached = said.usage.cache_read_tokens + said.usage.cache_write_tokens > 0
                 saved = last.tokens * (rate.cache_read if cached else rate.input)
         total.compactions[-1] = last._replace(calls=last.calls + 1, saved=last.saved + saved)
-
-
-def day(at: float) -> str:
-    """Return the day of a time, in UTC."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 # --- what was computed before ---------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from palaver.browsing.costs import By, CostReport, Filters, report
+from palaver.browsing.costs import By, CostReport, report
 from palaver.browsing.places import locate
+from palaver.browsing.sessions import Filters
 from palaver.browsing.spent import CAUSES, Costs
 from palaver.cli.options import (
     FolderOption,

@@ -2,47 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import PurePath
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 from typer import Option
 
-from palaver.browsing.sessions import StoredSessionRow, sessions
-from palaver.cli.options import JsonOption, LimitOption, StoreOption, SubjectOption, opened
+from palaver.browsing.sessions import Filters, StoredSessionRow, priced, sessions
+from palaver.cli.options import (
+    FolderOption,
+    JsonOption,
+    LimitOption,
+    ModelFilterOption,
+    SinceOption,
+    StoreOption,
+    SubjectOption,
+    ToolOption,
+    UntilOption,
+    opened,
+)
 from palaver.cli.terminal import money, paged, print_rows, say, short, when
+from palaver.folders import short_folder
+from palaver.plurals import counted
 
 _COLUMNS: Mapping[str, Callable[[StoredSessionRow], str]] = {
     "session": lambda row: row["session"][:12],
     "active": lambda row: when(row["updated_at"]),
+    "tool": lambda row: row["tool"],
+    "model": lambda row: row["model"],
     "msgs": lambda row: short(row["messages"]),
     "tokens": lambda row: short(row["tokens"] or 0),
     "cost": lambda row: money(row["dollars"], estimated=row["estimated"]),
     "title": lambda row: row["title"],
-    "folder": lambda row: PurePath(row["workdir"]).name,
+    "folder": lambda row: short_folder(row["workdir"]),
 }
 
 
 def run(
     limit: LimitOption = 50,
     subject: SubjectOption = None,
+    since: SinceOption = "",
+    until: UntilOption = "",
+    tool: ToolOption = "",
+    model: ModelFilterOption = "",
+    folder: FolderOption = "",
     trash: Annotated[bool, Option("--trash", help="List the trash instead.")] = False,
+    wide: Annotated[bool, Option("--wide", help="Whole titles and all columns, however long a line is.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List sessions, the newest activity first."""
+    """List sessions, the newest activity first, and their totals. A tool is the program that recorded the session."""
+    filters = Filters(since, until, tool, model, folder)
     with opened(store) as source:
-        rows = list(sessions(source, subject=subject, trashed=trash, limit=limit + 1))
+        rows = priced(source, sessions(source, subject=subject, trashed=trash, limit=limit + 1, filters=filters))
+    more, rows = len(rows) > limit, rows[:limit]
     with paged(data=json):
         if rows:
             print_rows(
                 json,
-                rows[:limit],
+                rows,
                 _COLUMNS,
-                cut={"folder": 8, "title": 18},
-                drop=("tokens", "folder", "cost", "msgs", "active"),
+                cut={"model": 12, "folder": 8, "title": 18},
+                drop=("model", "tool", "tokens", "folder", "cost", "msgs", "active"),
+                wide=wide,
             )
         elif not json:
-            say("No sessions. `palaver import` imports what other agents left.")
-        if len(rows) > limit and not json:
-            say("There are more: --limit N lists them.")
+            none = (
+                "No session matches."
+                if filters != Filters()
+                else "No sessions. `palaver import` imports what other agents left."
+            )
+            say(none)
+        for line in () if json or not rows else _totals(rows, more=more):
+            say(line)
+
+
+def _totals(rows: Sequence[StoredSessionRow], *, more: bool) -> Iterator[str]:
+    """Yield the sums of the rows, and whether there are more."""
+    dollars = sum(row["dollars"] or 0 for row in rows)
+    parts = [counted(len(rows), "session"), f"{short(sum(row['messages'] for row in rows))} msgs"]
+    if tokens := sum(row["tokens"] or 0 for row in rows):
+        parts.append(f"{short(tokens)} tokens")
+    if dollars:
+        parts.append(money(dollars, estimated=any(row["estimated"] for row in rows)))
+    yield f"{', '.join(parts)}.{' There are more: --limit N lists them.' if more else ''}"

@@ -106,6 +106,7 @@ def print_rows(
     *,
     cut: Mapping[str, int] = MappingProxyType({}),
     drop: Sequence[str] = (),
+    wide: bool | None = None,
 ) -> None:
     """Print rows: as JSON, one object a line, or as a table whose columns show parts of each row.
 
@@ -115,12 +116,13 @@ def print_rows(
         columns: By title, what a cell shows of a row.
         cut: As for `table`.
         drop: As for `table`.
+        wide: As for `table`.
     """
     if json:
         for row in rows:
             print_json(row)
     else:
-        table(tuple(columns), ([show(row) for show in columns.values()] for row in rows), cut=cut, drop=drop)
+        table(tuple(columns), ([show(row) for show in columns.values()] for row in rows), cut=cut, drop=drop, wide=wide)
 
 
 def table(
@@ -129,6 +131,7 @@ def table(
     *,
     cut: Mapping[str, int] = MappingProxyType({}),
     drop: Sequence[str] = (),
+    wide: bool | None = None,
 ) -> None:
     """Print a table; columns of figures are aligned to the right.
 
@@ -136,13 +139,15 @@ def table(
         titles: The titles of the columns.
         rows: The cells.
         cut: Titles of columns whose cells are cut where a line is longer than the terminal's, the first one first, and the width that
-            each keeps. A pipe gets them whole.
+            each keeps.
         drop: Titles of columns that are left out where cutting is not enough: the first one first.
+        wide: Whether lines may be longer than the terminal's; None for those that a pipe or a file gets.
     """
     lines = [list(titles), *([" ".join(cell.split()) for cell in row] for row in rows)]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(_width, column)) for column in columns]
-    room = (shutil.get_terminal_size().columns if _on_a_screen() else sys.maxsize) + _GAP
+    wide = not _on_a_screen() if wide is None else wide
+    room = (sys.maxsize if wide else _terminal_width()) + _GAP
     least = [min(width, cut.get(title, width)) for title, width in zip(titles, widths, strict=True)]
     shown = list(range(len(titles)))
     for title in drop:
@@ -160,6 +165,15 @@ def table(
 def _on_a_screen() -> bool:
     """Return whether lines have a width: that of the terminal, or of COLUMNS. A file or a pipe has none."""
     return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+
+
+def _terminal_width() -> int:
+    """Return the width of the terminal, also where only the output is a pipe; 80 without one."""
+    if not _on_a_screen():
+        for descriptor in (2, 0):
+            with suppress(OSError):
+                return os.get_terminal_size(descriptor).columns
+    return shutil.get_terminal_size().columns
 
 
 def _width(text: str) -> int:

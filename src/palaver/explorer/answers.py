@@ -13,7 +13,7 @@ from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import ItemRow, WordsRow, first_words, outline
 from palaver.browsing.search import hits
-from palaver.browsing.sessions import dialogs, session_row, sessions
+from palaver.browsing.sessions import dialogs, priced, session_row, sessions
 from palaver.browsing.why import in_view, why
 from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
@@ -100,7 +100,8 @@ def session_of(source: Explored, session: str) -> Answer:
         {**row, "at": row["ranges"][-1][2] - 1 if row["ranges"] else None}
         for row in dialogs(source.store, record.session_id)
     ]
-    return {"row": session_row(source.store, record) | _more(source, record.session_id), "dialogs": tree}
+    (row,) = priced(source.store, [session_row(source.store, record)])
+    return {"row": row | _more(source, record.session_id), "dialogs": tree}
 
 
 def waiting(source: Explored) -> Answer:

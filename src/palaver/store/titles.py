@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
@@ -15,6 +16,9 @@ _LOOKED_AT = 64
 """Entries in which the first words of a person are looked for."""
 
 _LENGTH = 200
+
+_HEADING = re.compile(r"\s*(?:\S[^\n]*\n[ \t\r]*\n\s*)?# +(?P<title>\S[^\n]*)")
+"""The Markdown heading of a document, also after one line and a blank one."""
 
 
 def title(store: Store, record: SessionRecord) -> str:
@@ -48,5 +52,7 @@ def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
             # read as JSON: the codec takes 40 ms to load
             said = json.loads(store.body(first.dialog, header.seq)).get("message") or {}
             blocks = (block["content"] for block in said.get("contents", ()) if block.get("type") == "text")
-            if text := " ".join(" ".join(blocks).split()):
+            words = " ".join(blocks)
+            heading = _HEADING.match(words)  # a plan that a program sends as the person's message
+            if text := " ".join((words if heading is None else heading["title"]).split()):
                 yield text if len(text) <= _LENGTH else f"{text[:_LENGTH]}…"
