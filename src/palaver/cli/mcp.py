@@ -13,13 +13,13 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from palaver.browsing.costs import By, CostRow, Filters, report
+from palaver.browsing.costs import By, CostRow, report
 from palaver.browsing.entries import originals, text_of, who_of
 from palaver.browsing.places import locate, numbered
 from palaver.browsing.scope import scoped
 from palaver.browsing.search import hits
 from palaver.browsing.seen import seen
-from palaver.browsing.sessions import sessions
+from palaver.browsing.sessions import Filters, sessions
 from palaver.browsing.spent import Costs
 from palaver.cli.options import StoreOption, SubjectOption, opened
 from palaver.cli.terminal import money
