@@ -19,8 +19,8 @@ from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
 from palaver.explorer.api import Answer, Endpoint, Explored, Raw, number
 from palaver.ids import BlobId, SessionId
-from palaver.log import Entry, Handle, entry_at
-from palaver.messages import Usage
+from palaver.log import Entry, Handle, Header, Span, entry_at, every_header
+from palaver.messages import Role, Usage
 from palaver.messages.media import sniff
 from palaver.session import Dialog, Session
 from palaver.session.waiting import UNDECIDED, what_for
@@ -213,6 +213,33 @@ def entry(source: Explored, handle: str) -> Answer:
     return originals(source.store, handle)[0].to_dict()
 
 
+def run_of(source: Explored, handle: str, length: str) -> Answer:
+    """Return the first entries of a run and their first words, what people said before the others."""
+    store, (first, *_) = source.store, originals(source.store, handle)
+    dialog, start = first.handle.dialog, first.handle.seq
+    headers = list(every_header(store, Span(dialog, start, start + number(length, "length"))))
+    headers.sort(key=_prompts_first)
+    shown = headers[:_PAGE]
+    labels = first_words(first.session, [str(Handle(dialog, header.seq)) for header in shown])
+    rows = [
+        {
+            "handle": f"{dialog}:{header.seq}",
+            "kind": header.kind,
+            "role": header.role,
+            "speaker": header.speaker,
+            **label,
+        }
+        for header, label in zip(shown, labels, strict=True)
+    ]
+    return {"total": len(headers), "rows": rows}
+
+
+def _prompts_first(header: Header) -> int:
+    """Return what orders the entries of a run: what people said, other messages, all else."""
+    asked = header.role == Role.USER and header.speaker in {"", "human"}
+    return 0 if asked else 1 if header.kind == "message" else 2
+
+
 def media(source: Explored, handle: str, digest: str) -> Answer:
     """Return an image of the session that a handle is of."""
     session = originals(source.store, handle)[0].session
@@ -295,17 +322,20 @@ def comparison(source: Explored, dialog: str, a: str, b: str) -> Answer:
     opened = dialog_of(source, dialog)
     known = source.calls(opened)
     first, second = (call_at(known, number(word, name)) for word, name in ((a, "a"), (b, "b")))
-    return {**_shortened(calls_row(opened, first, second)), "price": _anew(call_row(second))}
+    return {**_shortened(opened, calls_row(opened, first, second)), "price": _anew(call_row(second))}
 
 
-def _shortened(row: CallsRow) -> dict[str, Any]:
-    """Return a difference with the first words of what was recorded, whose place leads to the whole; two views may differ in a hundred megabytes."""
+def _shortened(dialog: Dialog, row: CallsRow) -> dict[str, Any]:
+    """Return a difference with who spoke, and the first words of what was recorded, whose place leads to the whole; two views may differ in a hundred megabytes."""
 
     def block(difference: BlockRow, *, whole: bool = False) -> dict[str, Any]:
+        place = difference["place"] and dialog.session.place(difference["place"])
+        said = dialog.store.header(place.dialog, place.seq) if place else None
+        who = {"role": said.role if said else "", "speaker": said.speaker if said else ""}
         before, after = difference["before"], difference["after"]
         if difference["place"] is not None:
             before, after = _begun(before), after if whole else _begun(after)
-        return {**difference, "before": before, "after": after}
+        return {**difference, **who, "before": before, "after": after}
 
     broken, instead = row["prefix"]["broken"], row["prefix"]["instead"]
     prefix = {**row["prefix"], "broken": _begun(broken), "instead": _begun(instead)}
@@ -341,7 +371,7 @@ def proposal(dialog: Dialog, call: int | None, policy: str, budget: int | None) 
         "tokens": made.after.total,
         "before": made.before.total,
         "notes": list(made.plan.notes),
-        "difference": _shortened(row),
+        "difference": _shortened(dialog, row),
     }
 
 
@@ -396,6 +426,7 @@ ROUTES: tuple[Endpoint, ...] = (
     Endpoint("/api/dialogs/{dialog}/composition", composition),
     Endpoint("/api/dialogs/{dialog}/seen", in_view_at),
     Endpoint("/api/entries/{handle}", entry),
+    Endpoint("/api/entries/{handle}/run/{length}", run_of),
     Endpoint("/api/entries/{handle}/media/{digest}", media),
     Endpoint("/api/search", search),
 )

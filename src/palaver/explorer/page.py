@@ -213,6 +213,8 @@ def _calls(source: Explored, dialog: Dialog) -> _Answers:
         yield path, {**seen, "same": same, "items": items, "labels": labelled(dialog, items)}
         blocks = (handle for item in items for handle in _handles(item) if handle and handle.count(":") > 1)
         yield from _originals(_asking(source), blocks)  # the entries are in the log
+        for item in items:
+            yield from _run(_asking(source), item)
 
 
 def _replayed(ask: _Ask, chosen: Chosen, dialog: Dialog, view: View, seen: Mapping[str, Any]) -> _Answers:
@@ -230,7 +232,15 @@ def _call(ask: _Ask, path: str, dialog: Dialog, items: Sequence[ItemRow]) -> _An
     for start in range(LABELS, len(items), LABELS):  # the first are there
         yield f"{path}/labels?start={start}&stop={start + LABELS}", labelled(dialog, items[start : start + LABELS])
     for item in items:
+        yield from _run(ask, item)
         yield from _originals(ask, _handles(item))
+
+
+def _run(ask: _Ask, item: Mapping[str, Any]) -> _Answers:
+    """Yield what is listed of a run that was left out."""
+    if item.get("entries", 1) > 1:
+        path = f"/api/entries/{item['handle']}/run/{item['entries']}"
+        yield path, ask(path)
 
 
 def _handles(item: Mapping[str, Any]) -> Iterator[str | None]:

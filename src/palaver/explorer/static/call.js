@@ -36,7 +36,7 @@ function Shown({ route, session, dialog, number }) {
   const { row, of } = seen;
   const items = seen.items.map((item, index) => ({ ...item, index })).filter((item) => !why || item.reason === why);
   const reasons = [...new Set(seen.items.map((item) => item.reason).filter(Boolean))].sort();
-  const selected = items.findIndex((item) => String(item.index) === e);
+  const selected = e === undefined ? 0 : items.findIndex((item) => String(item.index) === e);
   return html`<div class="bar">
       <h2>Call ${count(number)} of ${count(of)}</h2>
       <${Of} session=${session} route=${route} />
@@ -80,15 +80,22 @@ function Side({ item }) {
   return item.handle ? html`<${Body} key=${item.handle} handle=${item.handle} head=${head} />` : html`<section class="body" tabindex="0" aria-label="Entry">${head}</section>`;
 }
 
-/** An omission: why, and each original that is omitted. */
+/** An omission: why, and what is omitted, prompts first. */
 function Recall({ omission }) {
-  const [start, number] = [omission.handle.split(":").slice(0, 1), Number(omission.handle.split(":")[1])];
-  const [at, setAt] = useState(number);
-  const handle = omission.entries > 1 ? `${start}:${at}` : omission.handle;
+  const several = omission.entries > 1;
+  const { value, problem } = useAnswer(several ? `/api/entries/${omission.handle}/run/${omission.entries}` : null);
+  const [selected, setSelected] = useState(0);
+  const handle = several ? value?.rows[selected]?.handle : omission.handle;
   const head = html`<h2>Not shown</h2><p>${visible(omission.why)} (by ${visible(omission.by)}).</p>
-    <p><${Command} words=${`show ${omission.place}`} /></p>
-    ${omission.entries > 1 && html`<p><label>Recall entry <input type="number" min=${number} max=${number + omission.entries - 1} value=${at} onInput=${(event) => event.target.checkValidity() && event.target.value && setAt(Number(event.target.value))} /></label> of ${number} to ${number + omission.entries - 1}</p>`}`;
-  return html`<${Body} handle=${handle} head=${head} />`;
+    <p><${Command} words=${`show ${omission.place}`} /></p>`;
+  if (!several) return html`<${Body} handle=${handle} head=${head} />`;
+  return html`<div class="recall"><section class="body">${head}${problem && html`<${State} problem=${problem} />`}${value && value.total > value.rows.length && html`<p class="quiet">The first ${count(value.rows.length)} of ${count(value.total)}.</p>`}</section>
+    <${List} id="omitted" label="What is not shown" quiet=${true} count=${value?.rows.length ?? 0} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${Omitted} ...${value.rows[index]} />`} />
+    <${Body} key=${handle} handle=${handle} /></div>`;
+}
+
+function Omitted({ role, speaker, kind, label, tools, error }) {
+  return html`<span class=${`who ${kind === "message" ? role : "other"}`}>${visible(kind === "message" ? speaker && speaker !== SPEAKERS[role] ? `${role} (${speaker})` : role : kind.replaceAll("_", " "))}</span><span class=${`grow${error ? " bad" : ""}`}>${tools.map((name) => html`<b>${visible(name)} </b>`)}${line(label)}</span>`;
 }
 
 function Wire({ path, recorded }) {

@@ -5,7 +5,7 @@ import { Export } from "./export.js";
 import { State, Told, count, counted, html, line, money, useEffect, useRef, useState, visible } from "./dom.js";
 import { Problem, about, exported, lines, useAnswer } from "./api.js";
 import { Command, Of } from "./bar.js";
-import { address, dialogOf, go, relation } from "./route.js";
+import { address, dialogOf, go, relation, reword } from "./route.js";
 import { List } from "./list.js";
 
 const SIGNS = { entered: "+", left: "−", changed: "~" };
@@ -13,7 +13,7 @@ const SIGNS = { entered: "+", left: "−", changed: "~" };
 export function Compare({ route }) {
   const { value, problem, waiting } = useAnswer(`/api/sessions/${route.session}`);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
-  const { d, a, b, one, other, policy, budget } = route.words;
+  const { d, a, b, one, other, policy, budget, people = "" } = route.words;
   const { dialog } = dialogOf(value, route);
   const to = (words, replace = false) => go(address(`/s/${route.session}/compare`, { d, ...words }), replace);
   const pick = (event) => {
@@ -26,29 +26,31 @@ export function Compare({ route }) {
       <label>call <input name="a" type="number" min="1" value=${Number(a) || ""} /></label>
       <label>with call <input name="b" type="number" min="1" value=${Number(b) || ""} /></label>
       <label>or with policy <select name="policy" defaultValue=${policy ?? ""}><option value=""></option>${about.policies.map((name) => html`<option selected=${name === policy}>${name}</option>`)}</select></label>
-      <label>in <input name="budget" type="number" min="1" placeholder="tokens" value=${Number(budget) || ""} /></label>
+      <label>in <input name="budget" type="number" min="1" placeholder="the model's" value=${Number(budget) || ""} /></label>
       <button>Compare</button>
+      <label><input type="checkbox" checked=${people === "1"} onChange=${(event) => reword({ people: event.target.checked ? "1" : "" })} /> only people's words</label>
     </form>
-    ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} />`
-      : a && b ? html`<${Two} session=${value.row.session} dialog=${dialog} a=${a} b=${b} />` : html`<${Begin} key=${dialog} dialog=${dialog} compare=${!a && !b && to} />`}`;
+    ${one ? html`<${Branches} session=${value} one=${one} other=${other ?? ""} />` : policy ? html`<${WhatIf} key=${`${a} ${policy} ${budget}`} route=${route} dialog=${dialog} at=${a} policy=${policy} budget=${budget} people=${people} />`
+      : a && b ? html`<${Two} session=${value.row.session} dialog=${dialog} a=${a} b=${b} people=${people} />` : html`<${Begin} key=${dialog} dialog=${dialog} compare=${!a && !b && to} />`}`;
 }
 
-/** Begin with the last two calls; say what can be chosen where there are fewer, or one was chosen. */
+/** Begin with the calls before and after the newest compaction, else with the last two; say what can be chosen where there are fewer, or one was chosen. */
 function Begin({ dialog, compare }) {
-  const { value: calls, problem, waiting } = useAnswer(compare ? `/api/dialogs/${dialog}/calls` : null);
+  const { value: found, problem, waiting } = useAnswer(compare ? `/api/dialogs/${dialog}/composition` : null);
   useEffect(() => {
-    if (calls?.length > 1) compare({ a: calls.length - 1, b: calls.length }, true);
-  }, [calls]);
+    const newest = found?.compactions.findLast((call) => call > 1) ?? found?.calls.length;
+    if (newest > 1) compare({ a: newest - 1, b: newest }, true);
+  }, [found]);
   if (waiting || problem) return html`<${State} ...${{ problem, waiting }} />`;
   return html`<${State}>Choose two calls, or a call and a policy. Without a call, the policy is asked about now.<//>`;
 }
 
-function Two({ session, dialog, a, b }) {
+function Two({ session, dialog, a, b, people }) {
   const path = `/api/dialogs/${dialog}/compare?${new URLSearchParams({ a, b })}`;
   const { value, problem, waiting } = useAnswer(path);
   if (!value) return html`<${State} ...${{ problem, waiting }} />`;
   return html`<div class="bar"><${Told} recorded=${value.recorded} /><span>From call ${a} to call ${b}.</span><${Broken} found=${value} /><${Price} number=${b} ...${value.price} /><span class="gap"></span>
-      <${Command} words=${`calls ${dialog.slice(0, 12)} ${a} ${b}`} /><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} />`;
+      <${Command} words=${`calls ${dialog.slice(0, 12)} ${a} ${b}`} /><${Export} key=${path} what=${{ session, dialog, a: Number(a), b: Number(b) }} /><a href=${path}>JSON</a></div><${Rows} found=${value} people=${people} />`;
 }
 
 /** Where the provider's cache breaks, and through what. */
@@ -65,11 +67,11 @@ function Price({ number, read, cached, dollars }) {
   return html`<span>Call ${number} read ${count(read)} tokens, ${count(cached)} of them from the cache${dollars ? `; reading the others anew cost about ${money(dollars)} more` : ""}.</span>`;
 }
 
-function Rows({ found }) {
-  const [selected, setSelected] = useState(-1);
-  const rows = Object.keys(SIGNS).flatMap((what) => found[what].map((each) => ({ what, ...each })));
+function Rows({ found, people }) {
+  const [selected, setSelected] = useState(0);
+  const rows = Object.keys(SIGNS).flatMap((what) => found[what].map((each) => ({ what, ...each }))).filter(({ role, speaker }) => !people || (role === "user" && ["", "human"].includes(speaker)));
   const tools = found.tools ?? [];
-  if (!rows.length && !tools.length) return html`<${State}>Nothing differs.<//>`;
+  if (!rows.length && !tools.length) return html`<${State}>${people ? "No words of people differ." : "Nothing differs."}<//>`;
   const chosen = rows[selected];
   return html`<div class="bar">${counted(found.entered.length, "block")} entered, ${count(found.left.length)} left, ${count(found.changed.length)} changed.${tools.length > 0 && ` Tools: ${tools.map(visible).join(", ")}.`}</div>
     <div class="split"><${List} id="differences" label="Differences" count=${rows.length} selected=${selected} onSelect=${setSelected} row=${(index) => html`<${DifferenceRow} ...${rows[index]} />`} />
@@ -82,8 +84,8 @@ function Sides({ before, after, why, place }) {
   return html`<p>${visible(why)}</p>${before !== null && html`<h2>Before</h2><${Long} text=${before} />`}${after !== null && html`<h2>After</h2><${Long} text=${after} />`}`;
 }
 
-function DifferenceRow({ what, place, before, after, why }) {
-  return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class="grow">${line(after ?? before)}</span><span class="quiet why" title=${visible(why)}>${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
+function DifferenceRow({ what, place, before, after, why, role, speaker }) {
+  return html`<b class=${{ entered: "good", left: "bad", changed: "warn" }[what]} aria-label=${what}>${SIGNS[what]}</b><span class=${`who ${role}`}>${visible(speaker && role === "user" && speaker !== "human" ? `${role} (${speaker})` : role)}</span><span class="grow">${line(after ?? before)}</span><span class="quiet why" title=${visible(why)}>${line(why, 60)}</span><code class="quiet">${visible(place ?? "")}</code>`;
 }
 
 function Branches({ session, one, other }) {
@@ -98,7 +100,7 @@ function Branches({ session, one, other }) {
 }
 
 /** What a policy would make of a call: computed in a process of its own, with progress; it ends with what asks for it. */
-function WhatIf({ route, dialog, at, policy, budget }) {
+function WhatIf({ route, dialog, at, policy, budget, people }) {
   const [state, setState] = useState({ waiting: true, progress: null });
   const work = useRef(null);
   const cancel = () => {
@@ -125,5 +127,5 @@ function WhatIf({ route, dialog, at, policy, budget }) {
       ${found.difference && html`<${Broken} found=${found.difference} />`}<span class="gap"></span>
       ${command && html`<${Command} words=${command} />`}</div>
     ${found.notes?.map((note) => html`<div class="bar quiet">${visible(note)}</div>`)}
-    <${Rows} found=${found.difference} />`;
+    <${Rows} found=${found.difference} people=${people} />`;
 }

@@ -57,7 +57,7 @@ function Shell({ route, session, dialog }) {
   const queued = useMemo(() => new Set(marks?.waiting), [marks]);
   const compacted = useMemo(() => (marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
-  const selected = useMemo(() => found(rows, dialog.dialog, route.words.e), [route.words.e, rows, rows.length]);
+  const selected = useMemo(() => !route.words.e && route.screen ? 0 : found(rows, dialog.dialog, route.words.e), [route.words.e, route.screen, rows, rows.length]);
   const choose = (index) => go(address(`/s/${route.session}${route.screen && `/${route.screen}`}`, { ...route.words, e: handle(index) }), true);
   const jumped = useRef(-1); // where the reader was led last
   const jump = (key, name) => {
