@@ -450,7 +450,7 @@ class DecisionNeeded(PalaverError):
     """
 
     hint = (
-        "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again. Messages that came meanwhile, that of "
+        "Decide with agent.approve(), deny() or edit(), or `palaver approve`, here or in another process, then respond() again. Messages that came meanwhile, that of "
         "this call too, are kept and delivered then: do not send them again. respond(abandon=True) goes on without the call."
     )
 

@@ -240,6 +240,25 @@ def test_a_sub_agents_own_limit_is_its_callers_result() -> None:
     assert "The limit of this turn is reached: 1 of 1 calls spent." in result.text()
 
 
+def test_a_call_waits_for_a_person_at_a_limit() -> None:
+    """Deciding costs nothing: the calls are listed and decided, and what is approved runs when more is allowed."""
+
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    script = [spent(calling("pay")), spent("Paid.")]
+    agent, _ = scripted(script, tools=[pay], limits=Limits(calls=1))
+    (call,) = agent.respond("go", return_session=True).waiting
+    agent.approve(call.id)
+    assert failed(agent).spent == 1
+    assert agent.respond(more=Limits(calls=1)).content == "Paid."
+    helper = Agent("helper", "You help.", MODEL, ScriptedProvider(script), tools=[pay])
+    agent, _ = scripted([spent(calling("helper", task="x"))], tools=[subagent(helper)], limits=Limits(calls=2))
+    assert [call.name for call in agent.respond("go", return_session=True).waiting] == ["pay"]
+
+
 def test_seconds_count_while_a_turn_runs() -> None:
     """Not between a kill and the next process, nor after the turn stopped."""
 

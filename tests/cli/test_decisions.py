@@ -66,6 +66,26 @@ def test_always_decides_what_comes_later(palaver: Palaver) -> None:
     assert desk(palaver, *script).respond().content == "Both."
 
 
+def test_a_deadline_is_listed(palaver: Palaver) -> None:
+    """As a time, for it is to come; after it the call is not listed."""
+    call: dict[str, Any] = {"name": "refund", "id": "call_1", "arguments": {"amount": 5}}
+    for within, rows in ((1e-6, 0), (3600.0, 1)):
+        agent = Agent(
+            "desk",
+            "You pay.",
+            "gpt-4o",
+            ScriptedProvider([{"tool_calls": [call]}]),
+            tools=[refund],
+            store=str(palaver.store),
+            decide_within=within,
+        )
+        assert agent.respond("It is broken.", return_session=True).state == "waiting"
+        assert len(palaver("approve", "--json").rows()) == rows
+    (row,) = palaver("approve", "--json").rows()
+    assert row["until"] == row["since"] + 3600
+    assert " UTC  " in palaver("approve").out
+
+
 def test_wrong_decisions_are_refused(palaver: Palaver) -> None:
     """An unknown call, several that fit, arguments that are none, an erased session; nothing is written."""
     asking(palaver, 5, 6)

@@ -19,6 +19,9 @@ from palaver.tools import Function, ToolOutcome, execute_all
 SUSPENDED = "palaver.suspended"
 """The metadata key with which a tool says that it has no result yet. It waits for a decision and will be called again."""
 
+LIMITED = "palaver.limited"
+"""The metadata key with which it says that it stopped at a limit of its caller's turn."""
+
 UNKNOWN = (
     "The outcome of this call is unknown: the program stopped after the call had begun and before its result was recorded. "
     "It was not run again. Find out what it did before you repeat it."
@@ -144,6 +147,7 @@ class _ToolRound:
         run = self._run
         if SUSPENDED in outcome.result.metadata:
             run.suspended.add(call.id)
+            run.limited = run.limited or LIMITED in outcome.result.metadata
             return
         run.trace.interrupts[max(run.turn.rounds - 1, 0)].append(outcome.function_call)
         try:

@@ -114,7 +114,8 @@ class AgentRun:
         instructions: The system prompt that must be in force; empty to keep the dialog's.
         unsaved: Results that the store refused, by dialog and call. They are written first when it accepts writes again.
         undecided: Calls that wait for a person: the approver, if there is one, did not decide them.
-        suspended: Calls of sub-agents that wait for a decision.
+        suspended: Calls of sub-agents that wait for a decision, or stopped at a limit of this turn.
+        limited: Whether one stopped at a limit.
         answering: The current model call, or the one that failed last; None before a call and after an answer.
         measured: The last request that was answered, and the provider's token count of it.
         memo: The compiled exchanges of the last request.
@@ -136,6 +137,7 @@ class AgentRun:
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)
+    limited: bool = False
     answering: Any = None
     measured: tuple[Request, int] | None = None
     memo: Memo = field(default_factory=Memo)

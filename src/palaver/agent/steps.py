@@ -186,8 +186,9 @@ async def _begin(run: AgentRun, first: Step) -> None:
 
 
 async def _within_limits(run: AgentRun, step: Step) -> None:
-    """Check the limits before a step that spends, and when a sub-agent stopped at one."""
-    if isinstance(step, Ask | Settle) or (isinstance(step, Wait) and run.suspended):
+    """Check the limits before a step that spends, and when a sub-agent stopped at one. A person may decide at a limit, too."""
+    runs = isinstance(step, Settle) and any(fate is Fate.RUN for _, fate in step.calls)
+    if runs or isinstance(step, Ask) or (isinstance(step, Wait) and run.limited):
         await run.within_limits()
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from palaver.agent.agent import Agent
-from palaver.agent.calls import SUSPENDED
+from palaver.agent.calls import LIMITED, SUSPENDED
 from palaver.agent.turn import read_turn, subagent_dialog
 from palaver.errors import AgentFailure, InvalidInput
 from palaver.ids import DialogId
@@ -69,7 +69,7 @@ def subagent(
             # the caller's turn ends at its limit, too, and when it continues, so does this one
             if failure.kind != "limit" or context.guard is None or not await awaited(store, context.guard.is_reached):
                 raise
-            return ToolReply(failure.message, metadata={SUSPENDED: child.dialog_id})
+            return ToolReply(failure.message, metadata={SUSPENDED: child.dialog_id, LIMITED: True})
         if trace.state == "waiting" or trace.delivery is None:
             return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
         answer = await awaited(store, partial(_newest, child, lambda header: header.role == Role.ASSISTANT))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from getpass import getuser
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -31,7 +32,9 @@ _COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "tool": lambda row: row["tool"],
     "session": lambda row: row["session"][:12],
     "since": lambda row: when(row["since"]),
-    "until": lambda row: "" if row["until"] is None else when(row["until"]),
+    "until": lambda row: (
+        "" if row["until"] is None else f"{datetime.fromtimestamp(row['until'], UTC):%Y-%m-%d %H:%M} UTC"
+    ),
     "arguments": lambda row: json_module.dumps(row["arguments"], ensure_ascii=False),
 }
 
