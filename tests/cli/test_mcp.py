@@ -199,6 +199,10 @@ def test_a_part_of_a_store_reads_and_writes_nothing(kept: Palaver) -> None:
         for write in ("append", "annotate", "create_session", "update_session", "put_blob", "index", "source"):
             with pytest.raises(StoreError, match="only be read"):
                 getattr(part, write)
+        for number in range(400):
+            hidden.root.put_text(f"pelican {number}")
+        index(inner)
+        assert len(part.search("pelican", ranked=True)) == 2, "other sessions' better hits take no place"
         assert part.sessions_beginning(session[:8]) == ()
         assert [record.name for record in part.sessions(limit=1)] == ["wing"]
 

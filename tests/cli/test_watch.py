@@ -219,6 +219,8 @@ def test_a_killed_watch_goes_on_where_it_was(palaver: Palaver) -> None:
         out, err = process.communicate()
         assert (process.returncode, out, "Traceback" in err) == (0, "", False)
     assert len(palaver("sessions", "--json").rows()) == 2
+    with SqliteStore(palaver.store) as store:
+        assert store.search("Another question"), "what came before the newest is indexed"
     assert palaver("import", folder, "--redact").out.startswith("Nothing new in 2 sessions")
     shown = palaver("show", "talk").out
     assert (key.decode() in shown, "[redacted:" in shown) == (False, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, cast
@@ -23,7 +24,7 @@ _OF_NONE = frozenset(
     {"durability", "capabilities", "url", "remote", "transaction", "in_transaction", "index_lag", "close"}
 )
 _MOST = 10_000
-"""Hits of the whole store, and ids that begin alike, among which those of the scope are looked for."""
+"""Ids that begin alike, among which those of the scope are looked for."""
 _SNIPPET = 160
 
 
@@ -170,15 +171,22 @@ class ScopedStore:
 
     # --- search -----------------------------------------------------------------------------------------------------------------------
 
-    def search(self, query: str, *, limit: int = 20, **options: Any) -> tuple[Hit, ...]:  # noqa: ANN401 - the store's
-        """Return the hits in scope; `limit` of them where the store has so many among its first 10,000. The words of a secret find nothing."""
-        asked = limit
-        while True:
-            hits = self.inner.search(query, limit=asked, **options)
-            within = [clean for hit in hits if self._shows(hit.session_id) and (clean := self._hit(hit, query))]
-            if len(within) >= limit or len(hits) < asked or asked >= _MOST:
-                return tuple(within[:limit])
-            asked = min(asked * 8, _MOST)
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 20,
+        which: Callable[[Hit], bool] | None = None,
+        **options: Any,  # noqa: ANN401 - the store's
+    ) -> tuple[Hit, ...]:
+        """Return the hits in scope. The words of a secret find nothing."""
+        shows = cache(self._shows)
+
+        def chooses(hit: Hit) -> bool:
+            return shows(hit.session_id) and (which is None or which(hit))
+
+        hits = self.inner.search(query, limit=limit, which=chooses, **options)
+        return tuple(clean for hit in hits if (clean := self._hit(hit, query)))
 
     def _hit(self, hit: Hit, query: str) -> Hit | None:
         """Return a hit whose snippet is taken after its entry was redacted: half of a secret is not recognized as one."""

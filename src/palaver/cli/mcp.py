@@ -123,7 +123,7 @@ class _ServedTools:
             lines.append(f"[more follows; offset {skipped + count}]")
         if left := self._store.index_lag():
             newest = counted(left, "newest entry of the store is", "newest entries of the store are")
-            lines.append(f"[the {newest} not searched until `palaver search` or `palaver import` indexes them]")
+            lines.append(f"[the {newest} not searched until `palaver search` or `palaver watch` indexes them]")
         return "\n".join(lines or ["Nothing found."])
 
     def show(self, session: str, offset: int = 0, limit: int = _PAGE) -> str:

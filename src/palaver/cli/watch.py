@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from typer import Argument, BadParameter, Option
 
+from palaver.browsing.search import index
 from palaver.cli.imports import USUAL, files_of, rows_of
 from palaver.cli.interrupts import interruptible, is_interrupt
 from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened, store_url
@@ -79,7 +80,8 @@ def run(
             with _status_line(hidden=json) as show:
                 while True:
                     begun = time.process_time()
-                    watch.look()
+                    if watch.look():
+                        index(target)
                     show(watch.status())
                     time.sleep(pause(time.process_time() - begun if watch.looks > 1 else 0, every))
         except BaseException as error:
@@ -170,8 +172,8 @@ class Watch:
         done = f"{counted(self.files, 'file')} watched; {counted(self.changes, 'change')}, {counted(self.entries, 'new entry')} imported"
         return f"{done}; waiting: {self._trouble}" if self._trouble else done
 
-    def look(self) -> None:
-        """Import what is new since the last look.
+    def look(self) -> bool:
+        """Import what is new since the last look, and return whether anything was.
 
         Raises:
             StoreError: The store is of no use any more. A full or busy one is: it is reported, and tried again at the next look.
@@ -180,13 +182,13 @@ class Watch:
             stamps = {path: stamp for path in self._there() if (stamp := _stamp(path)) is not None}
         except OSError as error:  # a folder went away while it was read
             self._say(f"{error.filename}: {error.strerror}.")
-            return
+            return False
         now, first = self._clock(), not self.looks
         self.looks, self.files = self.looks + 1, len(stamps)
         self._growing = {path: since for path, since in self._growing.items() if path in stamps}
         quiet = [path for path, since in self._growing.items() if now - since >= _QUIET]
         changed = {path for path, stamp in stamps.items() if self._stamps.get(path) != stamp}
-        trouble = ""
+        trouble, before = "", self.changes
         for path in in_order(sorted({*changed, *quiet})):
             if not self._room():
                 trouble = "the disk of the store is almost full, and nothing is imported until it has more room."
@@ -205,6 +207,7 @@ class Watch:
             else:
                 self._growing[path] = now
         self._say(trouble)
+        return self.changes > before
 
     def _import(self, path: Path) -> None:
         try:
