@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from palaver import Message, Session, SqliteStore
+from palaver import Message, Session, SqliteStore, UserMessage
 from palaver.browsing.seen import turns
 from palaver.cli.app import COMMANDS
 from palaver.cli.outcome import EXIT_HELP, Exit
@@ -403,8 +403,8 @@ def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
         for said in ("deploy compiler", "compilers are fun", "deploy", "the compile step, then deploy", "fun deploy"):
             dialog.put_text(said)
     found = {
-        "compil": [3, 1, 0],
-        "deploy compil": [3, 0, 4, 2, 1],
+        "compil": [3, 0, 1],
+        "deploy compil": [0, 3, 2, 4, 1],
         "fun compil nowhere": [1, 4, 3, 0],
         '"deploy compiler"': [0],
         '"fun deploy" step': [4, 3],
@@ -418,6 +418,55 @@ def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
     assert (row["title"], row["at"] > 0) == ("ranks", True)
     assert palaver("show", row["handle"]).out == "the compile step, then deploy\n"
     assert palaver("view", row["handle"]).code == 0
+
+
+def test_search_filters(palaver: Palaver) -> None:
+    """Each filter keeps what it names, and two keep what both do; a day that is none is refused."""
+    with SqliteStore(palaver.store) as store:
+        work = Session.create(store, "work", owner="planner", workdir="/home/me/Lamps").root
+        work.append([UserMessage("a needle"), AssistantMessage("the needle", model="glm-5.2")])
+        other = Session.create(store, "other", owner="scout", workdir="/srv/x").root
+        other.put_text("one more needle")
+    stocked = palaver("import", palaver.file("c.jsonl", rollout()))
+    assert stocked.code == 0
+
+    def titles(*words: str) -> list[tuple[str, str]]:
+        rows = palaver("search", "needle", *words, "--json").rows()
+        return sorted((row["title"], row["role"]) for row in rows)
+
+    both = [("work", "assistant"), ("work", "user")]
+    assert titles() == sorted([("other", "user"), *both])
+    for words, kept in (
+        ("--role assistant", both[:1]),
+        ("--folder lamps", both),
+        ("--agent scout", [("other", "user")]),
+        ("--model GLM", both[:1]),
+        ("--tool palaver --agent plan", both),
+        ("--tool codex", []),
+        ("--since 1d", sorted([("other", "user"), *both])),
+        ("--until 2020-01-01", []),
+        ("--since 2020-01-01 --role user --folder x", [("other", "user")]),
+    ):
+        assert titles(*words.split()) == kept, words
+    (row,) = palaver("search", "twelve", "--tool", "codex", "--json").rows()
+    assert [row["snippet"][start:stop].casefold() for start, stop in row["marks"]] == ["twelve"]
+    assert "not a day" in palaver("search", "needle", "--since", "soon").err
+
+
+def test_search_survives_bad_queries(stocked: Palaver) -> None:
+    """Ten thousand characters, control characters and brackets are searched for; punctuation alone is refused."""
+    for query in (
+        "word " * 2_000,
+        "x" * 10_000,
+        "\x1b[31mred\x07 \x02answer\x03",
+        '((((" AND NEAR* ans',
+        '"' * 9_999 + "a",
+    ):
+        assert stocked("search", query, "--json").code == 0, query[:20]
+        assert "\x1b" not in stocked("search", query).out
+    for query in ("", " ", "?!…", "\x07\x1b", "*" * 10_000):
+        refused = stocked("search", query)
+        assert (refused.code, "no letter, digit or pictograph" in refused.err) == (2, True), query[:20]
 
 
 def test_search_line_names_only_what_is_known(palaver: Palaver) -> None:

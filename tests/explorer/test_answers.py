@@ -9,7 +9,7 @@ from palaver.explorer.api import Explored
 from palaver.explorer.page import answered
 from palaver.log import MessageEntry
 from palaver.messages import AssistantMessage, UserMessage
-from palaver.session import Dialog
+from palaver.session import Dialog, searchable
 from tests.browsing.test_seen import talk
 from tests.cli.commands import Palaver
 from tests.explorer.running import story
@@ -93,3 +93,23 @@ def test_answers_are_what_commands_print(palaver: Palaver) -> None:
 
 def _unpriced(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in {"dollars", "estimated"}}
+
+
+def test_search_filters_and_marks() -> None:
+    """The words of the address filter the hits as the command line's options do, and each hit says where its words are."""
+    store = MemoryStore()
+    dialog = Session.create(store, "talk", workdir="/work/lamps").root
+    dialog.append([UserMessage("Is the lamp on?"), AssistantMessage("The lamp is off.", model="glm-5.2")])
+    store.index(searchable)
+    for words, roles in (
+        ("", ["assistant", "user"]),
+        ("&role=user", ["user"]),
+        ("&model=glm", ["assistant"]),
+        ("&folder=lamps&since=2020-01-01&role=user", ["user"]),
+        ("&until=2020-01-01", []),
+        ("&tool=codex", []),
+        ("&agent=nobody", []),
+    ):
+        answer = asked(dialog, f"/api/search?q=lamp{words}")
+        assert sorted(hit["role"] for hit in answer["hits"]) == roles, words
+        assert all(hit["snippet"][start:stop] == "lamp" for hit in answer["hits"] for start, stop in hit["marks"])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypedDict
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import NamedTuple, TypedDict
 
-from palaver.errors import StoreError
-from palaver.ids import SessionId
+from palaver.browsing.sessions import tool_of
+from palaver.errors import Erased, InvalidInput, NotFound, StoreError
+from palaver.ids import DialogId, SessionId
+from palaver.log import Handle, MessageEntry, decode_entry
 from palaver.session import searchable
-from palaver.store import Store
+from palaver.store import Hit, SessionRecord, Store
+from palaver.store.text import CLOSE, OPEN
 from palaver.store.titles import title
 
 
 class HitRow(TypedDict):
-    """An entry that a search found, and the words around the first match."""
+    """An entry that a search found, and the words around the best match; `marks` says where in these the words of the query begin and end."""
 
     handle: str
     session: str
@@ -22,6 +27,33 @@ class HitRow(TypedDict):
     role: str
     at: float
     snippet: str
+    marks: list[tuple[int, int]]
+
+
+class HitFilters(NamedTuple):
+    """Which entries may be hits; an empty text is no filter. Days are those of UTC, both included.
+
+    Attributes:
+        since: The first day.
+        until: The last day.
+        role: The role of the message, or the kind of the entry.
+        tool: A part of the name of the program that recorded the session.
+        agent: A part of the name of the agent whose dialog it is.
+        folder: A part of the session's folder.
+        model: A part of the name of the model that answered.
+    """
+
+    since: str = ""
+    until: str = ""
+    role: str = ""
+    tool: str = ""
+    agent: str = ""
+    folder: str = ""
+    model: str = ""
+
+
+NO_HIT_FILTERS = HitFilters()
+"""Every entry may be a hit."""
 
 
 def index(store: Store, session_id: SessionId | None = None) -> int:
@@ -35,18 +67,89 @@ def index(store: Store, session_id: SessionId | None = None) -> int:
     return 0
 
 
-def hits(store: Store, query: str, session_id: SessionId | None = None, limit: int = 20) -> Iterator[HitRow]:
-    """Yield the best hits of a query, the best first (`Store.search`), in one session or in all."""
-    titles: dict[SessionId, str] = {}  # a title may be read from the first message
-    for hit in store.search(query, session_id=session_id, limit=limit, ranked=True):
-        if hit.session_id not in titles:
-            titles[hit.session_id] = title(store, store.session(hit.session_id))
+def hits(
+    store: Store,
+    query: str,
+    session_id: SessionId | None = None,
+    limit: int = 20,
+    filters: HitFilters = NO_HIT_FILTERS,
+) -> Iterator[HitRow]:
+    """Yield the best hits of a query, the best first (`Store.search`), in one session or in all.
+
+    Raises:
+        InvalidInput: A day of the filters is none.
+    """
+    which = _chooser(store, filters)
+    titled = cache(lambda name: title(store, store.session(name)))  # a title may be read from the first message
+    for hit in store.search(query, session_id=session_id, limit=limit, ranked=True, which=which):
+        snippet, marks = _marked(hit.snippet)
         yield {
             "handle": str(hit.handle),
             "session": hit.session_id,
-            "title": titles[hit.session_id],
+            "title": titled(hit.session_id),
             "kind": hit.kind,
             "role": hit.role,
-            "at": store.header(hit.handle.dialog, hit.handle.seq).at,
-            "snippet": hit.snippet.replace("\x02", "").replace("\x03", ""),
+            "at": hit.at,
+            "snippet": snippet,
+            "marks": marks,
         }
+
+
+def _marked(snippet: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return a snippet without its marks, and where they were."""
+    first, *rest = snippet.split(OPEN)
+    plain, marks = first, []
+    for part in rest:
+        word, _, after = part.partition(CLOSE)
+        marks.append((len(plain), len(plain) + len(word)))
+        plain += word + after
+    return plain, marks
+
+
+# --- filters --------------------------------------------------------------------------------------------------------------------------
+
+
+def _chooser(store: Store, filters: HitFilters) -> Callable[[Hit], bool] | None:
+    """Return what chooses the hits; what is cheap to know is asked first."""
+    if not any(filters):
+        return None
+    start, stop = _midnight(filters.since, "since"), _midnight(filters.until, "until", days=1)
+    fits = cache(lambda name: _fits(store, store.session(name), filters))
+    owner = cache(lambda name: store.node(name).owner)
+
+    def chooses(hit: Hit) -> bool:
+        return (
+            (start is None or hit.at >= start)
+            and (stop is None or hit.at < stop)
+            and filters.role in {"", hit.role, hit.kind}
+            and fits(hit.session_id)
+            and (not filters.agent or _part(filters.agent, owner(hit.handle.dialog)))
+            and (not filters.model or _part(filters.model, _model(store, hit.handle)))
+        )
+
+    return chooses
+
+
+def _midnight(day: str, name: str, days: int = 0) -> float | None:
+    try:
+        first = date.fromisoformat(day) + timedelta(days) if day else None
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(f"{name} is {day!r}, not a day such as 2026-11-29.") from error
+    return None if first is None else datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
+
+
+def _fits(store: Store, record: SessionRecord, filters: HitFilters) -> bool:
+    return _part(filters.folder, record.workdir) and (not filters.tool or _part(filters.tool, tool_of(store, record)))
+
+
+def _part(wanted: str, text: str) -> bool:
+    return wanted.casefold() in text.casefold()
+
+
+def _model(store: Store, handle: Handle) -> str:
+    """Return the model of a message; empty for any other entry."""
+    try:
+        entry = decode_entry(store.body(DialogId(handle.dialog), handle.seq))
+    except (NotFound, Erased, InvalidInput):
+        return ""
+    return (entry.message.model or "") if isinstance(entry, MessageEntry) else ""

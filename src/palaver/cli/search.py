@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from textwrap import shorten
 from typing import Annotated
 
-from typer import Argument, BadParameter
+from typer import Argument, BadParameter, Option
 
 from palaver.browsing.places import locate
-from palaver.browsing.search import hits, index
-from palaver.cli.options import JsonOption, LimitOption, OneOption, StoreOption, opened
-from palaver.cli.terminal import complain, emit, paged, say, when
+from palaver.browsing.search import HitFilters, HitRow, hits, index
+from palaver.cli.options import (
+    FolderOption,
+    JsonOption,
+    LimitOption,
+    ModelFilterOption,
+    OneOption,
+    SinceOption,
+    StoreOption,
+    ToolOption,
+    UntilOption,
+    opened,
+)
+from palaver.cli.terminal import complain, paged, print_json, say, styled, when
 from palaver.plurals import counted
 from palaver.store.text import words
 
 _QUERY = 'Words or their beginnings, any of which count, and "phrases" in quotes; no other character is special.'
+
+_ROLE = "Only this role: user, assistant or tool; or this kind of entry, such as compaction."
 
 _TITLE = 60
 
@@ -26,6 +40,15 @@ def run(
     query: Annotated[str, Argument(metavar="QUERY", help=_QUERY)],
     session: OneOption = None,
     limit: LimitOption = 20,
+    since: SinceOption = "",
+    until: UntilOption = "",
+    role: Annotated[str, Option("--role", metavar="ROLE", help=_ROLE)] = "",
+    tool: ToolOption = "",
+    agent: Annotated[
+        str, Option("--agent", metavar="NAME", help="Only what agents with this in their name have.")
+    ] = "",
+    folder: FolderOption = "",
+    model: ModelFilterOption = "",
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -39,12 +62,28 @@ def run(
         if left := index(source, within):
             missing = counted(left, "newest entry is", "newest entries are")
             complain(f"The store may only be read: its {missing} not searched.", "yellow")
-        rows = list(hits(source, query, within, limit))
+        rows = list(hits(source, query, within, limit, HitFilters(since, until, role, tool, agent, folder, model)))
     with paged(data=json):
         for row in rows:
             title = shorten(row["title"], _TITLE, placeholder=" …")
             about = (row["role"] or row["kind"], when(row["at"]), f"in {title}")
             where = f"{row['handle']}  {', '.join(filter(None, about))}"
-            emit(json, row, where, f"    {' '.join(row['snippet'].split())}")
+            if json:
+                print_json(row)
+            else:
+                say(where)
+                sys.stdout.write(f"    {_highlighted(row)}\n")
     if not rows and not json:
         say("Nothing found.")
+
+
+def _highlighted(row: HitRow) -> str:
+    """Return the snippet on one line, the words of the query in colour."""
+    pieces, done = [], 0
+    for start, stop in row["marks"]:
+        pieces += [
+            styled(sys.stdout, row["snippet"][done:start]),
+            styled(sys.stdout, row["snippet"][start:stop], "cyan"),
+        ]
+        done = stop
+    return " ".join("".join([*pieces, styled(sys.stdout, row["snippet"][done:])]).split())

@@ -12,7 +12,7 @@ from palaver.browsing.composition import marks, windows
 from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_row, proposed_row, rebuilt
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import ItemRow, WordsRow, first_words, outline
-from palaver.browsing.search import hits
+from palaver.browsing.search import HitFilters, hits
 from palaver.browsing.sessions import dialogs, priced, session_row, sessions
 from palaver.browsing.why import in_view, why
 from palaver.context import POLICIES, Meter
@@ -387,14 +387,27 @@ def composition(source: Explored, dialog: str) -> Answer:
 # --- search ---------------------------------------------------------------------------------------------------------------------------
 
 
-def search(source: Explored, q: str, in_: str = "", limit: str = "") -> Answer:
+def search(  # noqa: PLR0913, PLR0917 - the words of the address
+    source: Explored,
+    q: str,
+    in_: str = "",
+    limit: str = "",
+    since: str = "",
+    until: str = "",
+    role: str = "",
+    tool: str = "",
+    agent: str = "",
+    folder: str = "",
+    model: str = "",
+) -> Answer:
     """Return the best hits, and how many entries are not indexed yet."""
+    filters = HitFilters(since, until, role, tool, agent, folder, model)
     if not words(q):
         raise InvalidInput("It has no letter, digit or pictograph to search for.")
     within = _session(source, in_) if in_ else None
     rows = [
         {**row, "dialog": source.store.resolve(Handle.parse(row["handle"]).dialog)}
-        for row in hits(source.store, q, within, min(number(limit, "limit", 50), _PAGE))
+        for row in hits(source.store, q, within, min(number(limit, "limit", 50), _PAGE), filters)
     ]
     return {"hits": rows, "lag": source.store.index_lag()}
 
