@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -566,15 +567,52 @@ def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
 
 
 def test_doctor_repairs_into_a_branch(palaver: Palaver) -> None:
-    """A file with a fault ends with 1; --repair imports it and writes a branch that is healthy by itself, the file as it was."""
+    """A file with a fault ends with 1; --repair imports it and writes a branch that is healthy by itself, and ends with 0; the file is as it was."""
     path = palaver.file("bad.jsonl", talk().replace(b'"tool_use_id": "t3"', b'"tool_use_id": "t9"'))
     before = path.read_bytes()
     ran = palaver("doctor", path, "--repair", "--json")
     *_, told = ran.rows()
     branch = told["repaired"]
 
-    assert ran.code == 1
+    assert (palaver("doctor", path).code, ran.code) == (1, 0)
     assert {"orphan_result", "unanswered_call"} <= {one["code"] for one in ran.rows()[0]["findings"]}
     assert palaver("doctor", branch["dialog"]).code == 0
     assert palaver("doctor", branch["session"]).code == 1
     assert path.read_bytes() == before
+    said = palaver("doctor", branch["of"], "--repair").out
+    assert "Next: palaver export " in said
+    assert said.endswith(" --to claude-code --install\n")
+
+
+def test_doctor_counts_what_is_healthy(stocked: Palaver) -> None:
+    """Of several sessions those with faults are printed, and one line counts the others; --all prints all, those with faults first."""
+    bad = talk().replace(b'"tool_use_id": "t3"', b'"tool_use_id": "t9"').replace(b"session-1", b"session-2")
+    stocked.imported(bad, "bad.jsonl")
+    ran = stocked("doctor")
+    assert (ran.code, ran.out.count("Healthy.")) == (1, 0)
+    assert "2 sessions: 1 with faults, 1 healthy, with " in ran.out.splitlines()[-1]
+    whole = stocked("doctor", "--all").out
+    assert whole.index("Faults:") < whole.index("Healthy.")
+
+
+def test_export_installs_where_the_tool_looks(
+    stocked: Palaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is in the tool's folder and reads as the session, the last line is what to type; a file there is never replaced."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for tool, place in (
+        ("claude-code", ".claude/projects"),
+        ("codex", ".codex/sessions"),
+        ("pi", ".pi/agent/sessions"),
+    ):
+        ran = stocked("export", "talk", "--to", tool, "--install")
+        assert ran.code == 0, ran
+        (file,) = (tmp_path / place).rglob("*.jsonl")
+        assert "To continue in " in ran.err.splitlines()[-1]
+        assert file.stem.endswith(ran.err.split()[-1])
+        before = file.read_bytes()
+        again = stocked("export", "talk", "--to", tool, "--install")
+        assert (again.code, "is there already" in again.err, file.read_bytes()) == (Exit.INPUT, True, before)
+        assert stocked("doctor", file).code == 0
+    assert stocked("export", "talk", "--to", "markdown", "--install").code == Exit.USAGE
+    assert stocked("export", "talk", "--to", "pi", "--install", "-o", "x").code == Exit.USAGE

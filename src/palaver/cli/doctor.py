@@ -10,6 +10,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Option
 
+from palaver.browsing.sessions import tool_of
 from palaver.cli.location import located
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit
@@ -27,6 +28,7 @@ from palaver.transcripts import (
     repair,
     unreadable,
 )
+from palaver.transcripts.exporting import TOOLS
 
 _SHOWN = 12
 _TITLE = 100
@@ -48,7 +50,7 @@ def run(
 ) -> int:
     """Examine a session or transcript: calls and results, ids, damaged text, media, and what each provider would refuse.
 
-    With --repair a transcript is imported first. Ends with 1 when a fault was found.
+    With --repair a transcript is imported first. Ends with 1 when a fault was found, unless --repair left a branch without it.
     """
     if target is None and mend:
         raise BadParameter("name a session or a transcript.", param_hint="--repair")
@@ -56,8 +58,9 @@ def run(
         healthy = _reported(examine_file(target), every=every, json=json)
         if mend and not healthy:
             with opened(store, create=True) as source:
-                for imported in Importer(source).import_path(target):
-                    _mend(source, imported.session_id, None, json=json)
+                imported = [made.session_id for made in Importer(source).import_path(target)]
+                mended = [_mend(source, session_id, None, json=json) for session_id in imported]
+            healthy = all(mended)
         return Exit.OK if healthy else Exit.FOUND
     return _stored(target, store, mend=mend, every=every, json=json)
 
@@ -72,7 +75,7 @@ def _stored(target: str | None, url: str | None, *, mend: bool, every: bool, jso
         only = None if whole else dialog.dialog_id
         healthy = _reported([_examined(session.store, session.session_id, only)], every=every, json=json)
         if mend and not healthy:
-            _mend(session.store, session.session_id, only, json=json)
+            healthy = _mend(session.store, session.session_id, only, json=json)
     return Exit.OK if healthy else Exit.FOUND
 
 
@@ -87,21 +90,37 @@ def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Dia
 # --- repairing ------------------------------------------------------------------------------------------------------------------------
 
 
-def _mend(store: Store, session_id: SessionId, only: DialogId | None, *, json: bool) -> None:
-    """Write a branch without the faults for every dialog that has some, or for the one that was named."""
+def _mend(store: Store, session_id: SessionId, only: DialogId | None, *, json: bool) -> bool:
+    """Write a branch without the faults for every dialog that has some, or for the one that was named; return whether all branches are clean."""
     damage: StoreDamaged | None = None
+    clean = True
     for node in store.nodes(session_id):
-        if only not in {None, node.dialog_id} or not _mendable(examine(store, session_id, node.dialog_id)):
+        if only not in {None, node.dialog_id} or (diagnosis := examine(store, session_id, node.dialog_id)).healthy:
+            continue
+        if not _mendable(diagnosis):
+            clean = False
             continue
         try:
             branch = repair(store, node.dialog_id).dialog_id
         except StoreDamaged as error:
             damage = damage or error  # what depends on sound entries is repaired first
             continue
+        clean = examine(store, session_id, branch).healthy and clean
         row = {"repaired": {"session": session_id, "of": node.dialog_id, "dialog": branch}}
-        emit(json, row, f"Dialog {node.dialog_id[:12]} has a branch without its faults: palaver show {branch[:12]}")
+        emit(
+            json,
+            row,
+            f"Dialog {node.dialog_id[:12]} has a branch without its faults. Next: {_next(store, session_id, branch)}",
+        )
     if damage is not None:
         raise damage
+    return clean
+
+
+def _next(store: Store, session_id: SessionId, branch: DialogId) -> str:
+    """Return the command with which a branch goes back to the tool that recorded the session, or shows it."""
+    tool = tool_of(store, store.session(session_id))
+    return f"palaver export {branch[:12]} --to {tool} --install" if tool in TOOLS else f"palaver show {branch[:12]}"
 
 
 def _mendable(diagnosis: Diagnosis) -> bool:
@@ -112,18 +131,29 @@ def _mendable(diagnosis: Diagnosis) -> bool:
 
 
 def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> bool:
-    """Print diagnoses, and return whether none has a fault."""
-    verdicts = []
+    """Print diagnoses, those with faults first and of several healthy ones a count, and return whether none has a fault."""
+    faulty, healthy = 0, list[Diagnosis]()
     with paged(data=json):
         for diagnosis in diagnoses:
-            verdicts.append(diagnosis.healthy)
+            if diagnosis.healthy:
+                healthy.append(diagnosis)
+            faulty += not diagnosis.healthy
             if json:
                 print_json(diagnosis.to_dict())
-            else:
+            elif not diagnosis.healthy:
                 _print(diagnosis, every=every)
-        if len(verdicts) > 1 and not json:
-            say(f"{counted(len(verdicts), 'session')}, {verdicts.count(False):,} with faults.")
-    return all(verdicts)
+        several = faulty + len(healthy) > 1
+        for diagnosis in () if json or (several and not every) else healthy:
+            _print(diagnosis, every=every)
+        if several and not json:
+            notes = sum(len(diagnosis.findings) for diagnosis in healthy)
+            also = (
+                f", with {counted(notes, 'note')} about what was recorded (--all lists them)"
+                if notes and not every
+                else ""
+            )
+            say(f"{counted(faulty + len(healthy), 'session')}: {faulty:,} with faults, {len(healthy):,} healthy{also}.")
+    return not faulty
 
 
 def _print(diagnosis: Diagnosis, *, every: bool) -> None:

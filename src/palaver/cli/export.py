@@ -17,7 +17,7 @@ from palaver.cli.location import located
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
-from palaver.errors import NotFound, StoreError
+from palaver.errors import InvalidInput, NotFound, StoreError
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
@@ -25,6 +25,7 @@ from palaver.store import Store
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.transcripts import EXPORTS, Exported, partial_path, redacted_copy, write_file
 from palaver.transcripts import export as export_session
+from palaver.transcripts.exporting import TOOLS
 from palaver.wire import Report
 
 FORMS = (*EXPORTS, "html")
@@ -46,6 +47,9 @@ def run(
     ] = None,
     calls: Annotated[bool, Option("--calls", help="With html: also what the model saw at each call.")] = False,
     output: OutputOption = None,
+    install: Annotated[
+        bool, Option("--install", help="Put a tool's transcript where it looks; replaces no file.")
+    ] = False,
     redact: RedactOption = False,
     keep: Annotated[bool, Option("--keep-secrets", help="With html: leave keys and tokens in.")] = False,
     yes: Annotated[
@@ -64,6 +68,10 @@ def run(
         of_html={"--call": call, "--compare": compare, "--calls": calls, "--keep-secrets": keep, "--yes": yes},
         view=view,
     )
+    if install and (output is not None or to not in TOOLS):
+        raise BadParameter(
+            f"it puts the transcript of a tool ({', '.join(TOOLS)}) in its place.", param_hint="--install"
+        )
     with located(session, store) as (_, dialog, _, whole):
         if to == "bundle" and (view or not whole):
             raise BadParameter("a bundle is always of the whole session.", param_hint="--view" if view else "SESSION")
@@ -81,20 +89,29 @@ def run(
             )
         else:
             done = export_session(source, session_id, to, dialog_id=dialog.dialog_id, whole=not view, redact=redact)
+        if install:
+            output = _installed(done)
         size = _printed(done) if output is None else _written(source, session_id, output, done)
         report = [str(change) for change in done.report]
     if json:
         row = {"file": None if output is None else str(output), "form": to, "bytes": size, "session": session_id}
         advice = {"advice": done.advice} if done.advice else {}
         print_json({**row, **advice, "report": report}, sys.stderr if output is None else None)
-        return Exit.OK
+    else:
+        _told(done, output, size, report, installed=install)
+    return Exit.OK
+
+
+def _told(done: Exported, output: Path | None, size: int, report: list[str], *, installed: bool) -> None:
+    """Say what was written, what differs, and how to continue."""
     if output is not None:
         complain(f"Wrote {output}, {counted(size, 'byte')}.")
     if report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
-    if done.advice:
+    if installed and done.continuing is not None:
+        complain(f"To continue in {done.continuing.tool}, type in {done.continuing.folder}: {done.continuing.command}")
+    elif done.advice:
         complain(done.advice)
-    return Exit.OK
 
 
 def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
@@ -106,6 +123,24 @@ def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
         raise BadParameter(
             "a page shows a session, one --call or one --compare.", param_hint="--view" if view else "--call"
         )
+
+
+def _installed(done: Exported) -> Path:
+    """Return where the tool looks for an export; its folder is there after.
+
+    Raises:
+        InvalidInput: There is such a file, or the session has no folder.
+    """
+    assert done.continuing is not None  # noqa: S101 - a tool's transcript has it
+    if not done.continuing.folder:
+        what = f"{done.continuing.tool} finds sessions by their folder, and this one has none."
+        raise InvalidInput(what, hint="Write it to a file with -o; the command says where to put it.")
+    target = Path(done.continuing.place).expanduser()
+    if target.exists():
+        hint = f"Continue it with `{done.continuing.command}`, or move the file away first."
+        raise InvalidInput(f"{target} is there already; nothing was written.", hint=hint)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return target
 
 
 def _reviewed(hidden: list[SecretRow], *, json: bool) -> None:

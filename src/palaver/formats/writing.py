@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from palaver.ids import derive_id
@@ -42,6 +42,27 @@ class Heading:
     model: str = ""
 
 
+class Continuing(NamedTuple):
+    """How a tool goes on with a transcript.
+
+    Attributes:
+        tool: The tool's name.
+        place: Where it looks for the file, `~` for the home folder; by default, as it may be configured.
+        folder: The working folder, or empty where it is not known: then the place may be incomplete.
+        command: What to type there.
+    """
+
+    tool: str
+    place: str
+    folder: str
+    command: str
+
+    def __str__(self) -> str:
+        """Return where to put the file and what to type."""
+        folder = self.folder or "/your/folder"
+        return f"To continue in {self.tool}, put it at {self.place} and type in {folder}: {self.command}"
+
+
 class Tool(Protocol):
     """The module that writes one tool's transcripts."""
 
@@ -58,7 +79,7 @@ class Tool(Protocol):
         """
         ...
 
-    def advice(self, heading: Heading, /) -> str:
+    def continuing(self, heading: Heading, /) -> Continuing:
         """Return where to put the file and what to type to continue."""
         ...
 

@@ -14,7 +14,7 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.formats.claude_code import writing as claude_code
 from palaver.formats.codex import writing as codex
 from palaver.formats.pi import writing as pi
-from palaver.formats.writing import Heading, Tool, uuid
+from palaver.formats.writing import Continuing, Heading, Tool, uuid
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, MessageEntry
 from palaver.messages import Role, canonical_json
@@ -40,12 +40,17 @@ class Exported:
     Attributes:
         pieces: Its bytes in pieces, which can be read once.
         report: Content that the format cannot express, or expresses differently, and other dialogs of the session. Empty for a bundle, which contains everything.
-        advice: Where to put a tool's transcript and what to type to continue; empty for other formats.
+        continuing: Where to put a tool's transcript and what to type to continue; None for other formats.
     """
 
     pieces: Iterator[bytes]
     report: Report
-    advice: str = ""
+    continuing: Continuing | None = None
+
+    @property
+    def advice(self) -> str:
+        """Where to put a tool's transcript and what to type to continue; empty for other formats."""
+        return str(self.continuing or "")
 
 
 def export(
@@ -155,7 +160,7 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
     if _has_usage(view):
         notes.add(None, "usage", How.DROPPED, "it would count as the tool's own")
     pieces = (canonical_json(line) + b"\n" for line in lines)
-    return Exported(pieces=pieces, report=Report(tuple(notes)), advice=tool.advice(heading))
+    return Exported(pieces=pieces, report=Report(tuple(notes)), continuing=tool.continuing(heading))
 
 
 def _has_usage(view: View) -> bool:

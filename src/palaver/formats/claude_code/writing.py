@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from palaver.formats.writing import Heading, spelled, stamp, text_of, uuid
+from palaver.formats.writing import Continuing, Heading, spelled, stamp, text_of, uuid
 from palaver.messages import Speaker
 from palaver.providers import profile
 from palaver.providers.anthropic.write import written as items_of
@@ -29,11 +29,11 @@ _ANSWER: dict[str, object] = {
 }
 
 
-def advice(heading: Heading) -> str:
+def continuing(heading: Heading) -> Continuing:
     """Return where to put the file and what to type."""
     folder = heading.folder or "/your/folder"
     place = f"~/.claude/projects/{re.sub('[^a-zA-Z0-9]', '-', folder)}/{heading.session}.jsonl"
-    return f"To continue in Claude Code, put it at {place} and type in {folder}: claude --resume {heading.session}"
+    return Continuing("Claude Code", place, heading.folder, f"claude --resume {heading.session}")
 
 
 def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:

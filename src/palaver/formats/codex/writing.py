@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from palaver.formats.codex.messages import SUMMARY_PREFIX
-from palaver.formats.writing import Heading, spelled, stamp, text_of
+from palaver.formats.writing import Continuing, Heading, spelled, stamp, text_of
 from palaver.messages import Role, Speaker, ToolCallContent
 from palaver.providers import profile
 from palaver.providers.openai_responses.write import written as items_of
@@ -26,12 +26,12 @@ _Item: TypeAlias = dict[str, Any]
 _RESPONSES = profile("openai-responses")
 
 
-def advice(heading: Heading) -> str:
+def continuing(heading: Heading) -> Continuing:
     """Return where to put the file and what to type."""
-    time, folder = stamp(heading.created)[:19], heading.folder or "/folder"
+    time = stamp(heading.created)[:19]
     name = f"rollout-{time.replace(':', '-')}-{heading.session}.jsonl"
     place = f"~/.codex/sessions/{time[:10].replace('-', '/')}/{name}"
-    return f"To continue in Codex, put it at {place} and type in {folder}: codex resume {heading.session}"
+    return Continuing("Codex", place, heading.folder, f"codex resume {heading.session}")
 
 
 def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from palaver.formats.writing import Heading, dated, stamp, text_of
+from palaver.formats.writing import Continuing, Heading, dated, stamp, text_of
 from palaver.messages import Speaker, thaw
 from palaver.providers import profile
 from palaver.view import Exchange, View
@@ -48,12 +48,12 @@ _USAGE = {**_COUNTS, "totalTokens": 0, "cost": {**_COUNTS, "total": 0}}
 """pi adds up the usage of every answer, so usage from elsewhere is written as zero."""
 
 
-def advice(heading: Heading) -> str:
+def continuing(heading: Heading) -> Continuing:
     """Return where to put the file and what to type."""
     folder = heading.folder or "/folder"
     name = f"{re.sub('[:.]', '-', stamp(heading.created))}_{heading.session}.jsonl"
     place = f"~/.pi/agent/sessions/--{re.sub('[/:]', '-', folder.removeprefix('/'))}--/{name}"
-    return f"To continue in pi, put it at {place} and type in {folder}: pi --session {heading.session}"
+    return Continuing("pi", place, heading.folder, f"pi --session {heading.session}")
 
 
 def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
