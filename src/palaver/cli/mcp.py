@@ -116,7 +116,7 @@ class _ServedTools:
         within = locate(self._store, session).session.session_id if session else None
         rows = list(hits(self._store, query, within, skipped + count + 1))[skipped:]
         lines = [
-            f"{row['handle']}  {row['role'] or row['kind']}, {_when(row['at'])}, in {_title(row['title'])}\n    {' '.join(row['snippet'].split())}"
+            f"{row['handle']}  {', '.join(filter(None, (row['role'] or row['kind'], _when(row['at']))))}, in {_title(row['title'])}\n    {' '.join(row['snippet'].split())}"
             for row in rows[:count]
         ]
         if len(rows) > count:
