@@ -68,7 +68,6 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
 
     command("--help")
     rows = [row("import", "import", *map(str, places)), row("import again", "import", *map(str, places))]
-    rows.append(row("search, first", "search", "tests failed"))
     rows.append(row("cost, first", "cost"))
     several = 2 if quick else 4
     rows += [

@@ -421,6 +421,18 @@ def test_search_ranks_hits_and_completes_words(palaver: Palaver) -> None:
     assert palaver("view", row["handle"]).code == 0
 
 
+def test_import_indexes_what_it_imports(palaver: Palaver) -> None:
+    """After an import, and after an import of what has grown, nothing waits for the index."""
+    whole = rollout()
+    grown = palaver.file("c.jsonl", whole[: whole.rindex(b"\n", 0, -1) + 1])
+    for content in (grown.read_bytes(), whole):
+        grown.write_bytes(content)
+        assert palaver("import", grown).code == 0
+        with SqliteStore(palaver.store) as store:
+            assert store.index_lag() == 0
+            assert store.search("files")
+
+
 def test_search_filters(palaver: Palaver) -> None:
     """Each filter keeps what it names, and two keep what both do; a day that is none is refused."""
     with SqliteStore(palaver.store) as store:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option, confirm
 
+from palaver.browsing.search import index
 from palaver.cli.options import JsonOption, RedactOption, StoreOption, opened, store_url
 from palaver.cli.outcome import Exit, tell
 from palaver.cli.terminal import complain, print_json, progress, say
@@ -20,6 +21,7 @@ from palaver.errors import Erased, InvalidInput, MissingFile, PalaverError, Unsu
 from palaver.formats import ReadLimits
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
+from palaver.store import Capability
 from palaver.transcripts import Importer, in_order, require_something
 
 USUAL = {
@@ -74,6 +76,7 @@ def run(
     with opened(store, create=True) as target:
         importer = Importer(target, keep_source=source, subject=subject, again=again, limits=limits)
         importer.redactor = PatternRedactor() if redact else None
+        searched = Capability.SEARCH in target.capabilities
         with progress(hidden=json) as advance:
             for number, path in enumerate(files):
                 advance(f"{number:,} of {counted(len(files), 'file')}: {path.name}", number, len(files))
@@ -81,6 +84,8 @@ def run(
                     for row in rows_of(importer, path):
                         told.add(row)
                         _report(row, verbose=verbose, json=json)
+                        if searched and row["outcome"] != "unchanged":
+                            index(target, row["session"])
                 except (InvalidInput, Erased, MissingFile) as error:
                     failures.append(_refused(error, several=several, json=json))
         if not json and told.outcomes:
