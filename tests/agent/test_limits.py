@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from palaver import MemoryStore, Session
 from palaver.agent import Agent, Limits, ModelSummarizer, ProviderInvoker, subagent
-from palaver.agent.limits import LimitReached
+from palaver.agent.limits import LimitReached, Spending
 from palaver.errors import AgentFailure, InvalidInput, NotFound
 from palaver.log.entries import Invocation, TurnEnded, TurnStarted
 from palaver.providers import ScriptedProvider
 from palaver.tools import tool
 from palaver.wire import Request
-from tests.agent.helper import MODEL, QUICK, Died, calling, die, entries, scripted, talkative
+from tests.agent.helper import MODEL, QUICK, Died, both, calling, die, entries, scripted, talkative
 from tests.kills import dying_store
 
 USAGE = {"prompt_tokens": 90, "completion_tokens": 10}
@@ -144,6 +144,9 @@ def test_a_killed_turn_counts_on(script: list[str], most: int, deadly: int, per:
     assert expected is not None
     for _ in range(2):
         assert cut.run() == expected
+    for dialog in Session.open(cut.store, "main").dialogs:
+        place = dialog.store, dialog.dialog_id
+        assert Spending.stored_in(*place).catch_up(*place).noted() == Spending().catch_up(*place).noted()
     assert cut.invocations() == whole.invocations() == most
 
 
@@ -198,6 +201,29 @@ def test_a_limit_of_a_subject_counts_its_sessions() -> None:
     with pytest.raises(InvalidInput, match="no subject"):
         agent.respond("Well?")
     assert len(provider.requests) == 3
+
+
+def test_sub_agents_at_the_same_time_keep_a_limit_of_calls() -> None:
+    """Of six that begin at once, as many ask as are allowed, and all go on when more is."""
+    helper = Agent("helper", "You help.", MODEL, ScriptedProvider(lambda _: spent("Helped.")))
+    script = [spent(both(*[("helper", {"task": str(number)}) for number in range(6)])), spent("Done.")]
+    agent, _ = scripted(script, tools=[subagent(helper)], limits=Limits(calls=4))
+    assert failed(agent, "go") == LimitReached("turn", "calls", 4, 4, 4)
+    assert agent.respond(more=Limits(calls=4)).content == "Done."
+    assert len(Session.open(agent.store, "tester_main").dialogs) == 7
+
+
+def test_a_compaction_between_turns_keeps_a_limit() -> None:
+    """A session at its limit asks no summarizer."""
+    writer = ScriptedProvider([spent("unseen")])
+    agent, _ = scripted(
+        [spent("Yes.")], limits=Limits(calls=1, per="session"), budget=20_000, summarizer=ModelSummarizer(writer, MODEL)
+    )
+    talkative(agent)
+    agent.respond("Well?")
+    with pytest.raises(AgentFailure, match="limit of this session"):
+        agent.compact()
+    assert writer.requests == []
 
 
 def test_a_summary_counts() -> None:

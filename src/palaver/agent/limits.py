@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from palaver.agent.trace import Trace
-from palaver.agent.turn import TurnState
+from palaver.agent.turn import TurnState, mark_at
 from palaver.context.summary import Summarizer, SummaryAnswer, SummaryRequest
 from palaver.errors import AgentFailure, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, now
@@ -27,6 +27,9 @@ from palaver.session.costs import REJECTED
 from palaver.store.protocol import Store
 from palaver.tokens.pricing import cost_of, rates
 from palaver.tools import run_in_worker
+
+NOTED = "spent"
+"""The key under which the mark of a turn has what its dialog had spent before."""
 
 MORE = "palaver.more"
 """The custom entry with what somebody granted in addition to a limit."""
@@ -175,7 +178,7 @@ def _add(total: defaultdict[K, float], amounts: Mapping[K, float]) -> None:
 
 
 @dataclass(slots=True)
-class _Spending:
+class Spending:
     """What the own entries of one dialog spent, and what was granted in them: a fold.
 
     Attributes:
@@ -184,6 +187,9 @@ class _Spending:
         more: What was granted, by scope and unit.
         responses: The ids of the model's answers.
         unmetered: The model of an answer without usage, or empty.
+        asked: Whether a model was asked and has not answered yet.
+        model: The model in force.
+        began: When the turn began that is open, or None.
     """
 
     seen: int = 0
@@ -191,9 +197,9 @@ class _Spending:
     more: defaultdict[tuple[str, Unit], float] = field(default_factory=_zeros)
     responses: set[str] = field(default_factory=set)
     unmetered: str = ""
-    _asked: bool = False
-    _model: str = ""
-    _began: float | None = None
+    asked: bool = False
+    model: str = ""
+    began: float | None = None
 
     def catch_up(self, reader: Reader, dialog_id: DialogId) -> Self:
         """Read what was written since."""
@@ -205,32 +211,48 @@ class _Spending:
                 self.seen = header.seq + 1
         return self
 
+    @classmethod
+    def stored_in(cls, store: Store, dialog_id: DialogId) -> Self:
+        """Return what the newest turn found spent before it, if it noted that; else nothing, of which nothing is read."""
+        started = next(store.latest_of_kind(dialog_id, "turn_started"), None)
+        noted = {} if started is None else mark_at(store, dialog_id, started.seq + 1).get(NOTED) or {}
+        made = cls(**{name: noted[name] for name in ("seen", "unmetered", "asked", "model", "began") if name in noted})
+        _add(made.spent, noted.get("spent", {}))
+        _add(made.more, {(per, unit): amount for per, unit, amount in noted.get("more", ())})
+        return made
+
+    def noted(self) -> dict[str, Any]:
+        """Return what a turn notes for `stored_in`, as JSON values."""
+        more = [[*key, amount] for key, amount in self.more.items()]
+        facts = {"seen": self.seen, "unmetered": self.unmetered, "asked": self.asked, "model": self.model}
+        return {**facts, "began": self.began, "spent": dict(self.spent), "more": more}
+
     def running(self) -> float:
         """Return the seconds since the beginning of the turn that is open."""
-        return 0.0 if self._began is None else max(0.0, now() - self._began)
+        return 0.0 if self.began is None else max(0.0, now() - self.began)
 
     def _add(self, header: Header, body: bytes) -> None:
         if header.kind == "invocation":
-            self._asked = True
+            self.asked = True
             self.spent["calls"] += 1
         elif header.kind == "turn_started":
-            self._began = header.at
-        elif header.kind == "turn_ended" and self._began is not None:
-            self.spent["seconds"] += max(0.0, header.at - self._began)
-            self._began = None
+            self.began = header.at
+        elif header.kind == "turn_ended" and self.began is not None:
+            self.spent["seconds"] += max(0.0, header.at - self.began)
+            self.began = None
         elif header.kind in _READ:
             self._add_entry(decode_entry(body))
 
     def _add_entry(self, entry: Entry) -> None:
         match entry:
             case ModelChange(model=model):
-                self._model = model
+                self.model = model
             case MessageEntry(message=message) if message.is_assistant_side:
                 self.responses.add(message.id)
                 self._use(message.usage, message.model, entry.at)
-                if self._asked and not message.usage:  # other messages were not asked for: a program appended them
-                    self.unmetered = message.model or self._model or "the model"
-                self._asked = False
+                if self.asked and not message.usage:  # other messages were not asked for: a program appended them
+                    self.unmetered = message.model or self.model or "the model"
+                self.asked = False
             case Compaction(attempt=data) | Custom(data=data) if isinstance(data, Mapping):
                 self._add_data(entry, data)
             case _:
@@ -252,7 +274,7 @@ class _Spending:
     def _use(self, usage: Usage, model: str | None, at: float) -> None:
         cost = cost_of(usage, model or "", at)
         if usage and not cost.cost:  # a provider may name the model as no price list does
-            cost = cost_of(usage, self._model, at)
+            cost = cost_of(usage, self.model, at)
         _add(self.spent, _of(cost))
 
 
@@ -266,9 +288,9 @@ class Ledger:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._active: dict[SessionId, float] = {}
-        self._dialogs: dict[DialogId, tuple[Node, _Spending]] = {}
+        self._dialogs: dict[DialogId, tuple[Node, Spending]] = {}
 
-    def read(self, store: Store, session_id: SessionId, subject: str) -> tuple[tuple[Node, _Spending], ...]:
+    def read(self, store: Store, session_id: SessionId, subject: str) -> tuple[tuple[Node, Spending], ...]:
         """Return the tally of each dialog of a session and, if there is one, of a subject."""
         with self._lock:
             others = store.sessions(subject=subject) if subject else ()
@@ -276,7 +298,9 @@ class Ledger:
             for place, at in active.items():
                 if place == session_id or self._active.get(place) != at:
                     for node in store.nodes(place):
-                        self._dialogs.setdefault(node.dialog_id, (node, _Spending()))[1].catch_up(store, node.dialog_id)
+                        if node.dialog_id not in self._dialogs:
+                            self._dialogs[node.dialog_id] = node, Spending.stored_in(store, node.dialog_id)
+                        self._dialogs[node.dialog_id][1].catch_up(store, node.dialog_id)
                     self._active[place] = at
             return tuple(self._dialogs.values())
 
@@ -314,7 +338,7 @@ class Guard:
         self._own = tuple(limit for limit in limits if turn is not None or limit.per != "turn")
         self._dialog, self._turn, self._ledgers, self._outer = dialog, turn, ledgers, outer
         self.root: DialogId = dialog.dialog_id if outer is None else outer.root
-        self._known: defaultdict[DialogId, _Spending] = defaultdict(_Spending)
+        self._known: defaultdict[DialogId, Spending] = defaultdict(Spending)
         self.pending: list[tuple[Guard, dict[Unit, float]]] = [] if outer is None else outer.pending
         self._subject = ""
         self.limits: tuple[Limits, ...] = (*self._own, *(() if outer is None else outer.limits))
@@ -351,6 +375,14 @@ class Guard:
             if reached.unmetered:
                 hint = "Limit calls or seconds instead."
             raise AgentFailure(str(reached), trace=trace, kind="limit", error=reached, hint=hint)
+
+    def noted(self, dialog_id: DialogId) -> dict[str, Any] | None:
+        """Return what a dialog spent until now, which its next turn notes so that no later process reads it again; None without a limit that needs it."""
+        per = next((limit.per for limit in self._own if limit.per != "turn"), None)
+        if per is None:
+            return None if self._outer is None else self._outer.noted(dialog_id)
+        with self.lock:
+            return next((spent.noted() for place, spent, _ in self._of_sessions(per) if place == dialog_id), None)
 
     def is_reached(self) -> bool:
         """Return whether a limit is reached."""
@@ -393,7 +425,7 @@ class Guard:
         """Return whether it is the other guard, or its turn works for the other's."""
         return self is other or (self._outer is not None and self._outer.works_for(other))
 
-    def _of_turn(self) -> Iterator[tuple[DialogId, _Spending, bool]]:
+    def _of_turn(self) -> Iterator[tuple[DialogId, Spending, bool]]:
         """Yield the tallies of the turn and of its sub-agents' dialogs, with whether it is a sub-agent's."""
         store, mine, turn = self._dialog.store, self._dialog.dialog_id, self._turn
         if turn is None:
@@ -410,7 +442,7 @@ class Guard:
                 below.add(node.dialog_id)
                 yield node.dialog_id, self._known[node.dialog_id].catch_up(store, node.dialog_id), True
 
-    def _of_sessions(self, per: Scope) -> Iterator[tuple[DialogId, _Spending, bool]]:
+    def _of_sessions(self, per: Scope) -> Iterator[tuple[DialogId, Spending, bool]]:
         """Yield the tallies of a session's dialogs, or of a subject's."""
         session_id, subject = self._dialog.session_id, self._subject if per == "subject" else ""
         for node, tally in self._ledgers[per, subject or session_id].read(self._dialog.store, session_id, subject):

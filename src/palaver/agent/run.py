@@ -14,7 +14,7 @@ import anyio
 from palaver.agent.claim import this_process
 from palaver.agent.events import AgentEvent, Delivered
 from palaver.agent.invoking import StreamHandler
-from palaver.agent.limits import MORE, Guard, Limits
+from palaver.agent.limits import MORE, NOTED, Guard, Limits
 from palaver.agent.options import CallSettings
 from palaver.agent.trace import Answer, Trace
 from palaver.agent.turn import CALL, TurnState, deliveries
@@ -234,13 +234,14 @@ class AgentRun:
         # the process that ran it is dead, or silent for too long: `require_unclaimed` has looked
         closing = (TurnEnded(outcome="interrupted", at=self._last_step()),) if self.turn.open else ()
         said = () if self.said is None else (MessageEntry(message=self.said),)
-        data = {
+        data: dict[str, Any] = {
             "began": self.turn.began if self.turn.began >= 0 else None,
             "inbox": min(self.turn.inbox, default=self.dialog.opened.recent.last(dialog_id).seq + 1),
             "prompt": self.prompt.path,
             "process": this_process(),
-            "decide_within": self.settings.options.decide_within,
         }
+        noted = {"decide_within": self.settings.options.decide_within, NOTED: self.guard.noted(dialog_id)}
+        data |= {name: value for name, value in noted.items() if value is not None}
         marks = TurnStarted(agent=self.settings.agent.name), Custom(custom_type=CALL, data=data), *self._granted()
         try:
             if said and (closing or self.turn.pending):  # the calls of the turn come before the message

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId, now
@@ -364,12 +365,12 @@ def _bounds(store: Store | Recent, dialog_id: DialogId) -> tuple[int, int]:
     started = next(store.latest_of_kind(dialog_id, "turn_started"), None)
     if started is None:
         return -1, 0
-    mark = _mark_at(store, dialog_id, started.seq + 1)
+    mark = mark_at(store, dialog_id, started.seq + 1)
     began, since = mark.get("began"), mark.get("inbox")
     return started.seq if began is None else began, started.seq if since is None else since
 
 
-def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int | None]:
+def mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, Any]:
     """Return the data of our mark after a `turn_started`; empty if another program wrote the turn."""
     if seq > reader.last(dialog_id).seq:
         return {}
