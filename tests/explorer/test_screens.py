@@ -222,3 +222,15 @@ def test_a_long_session_is_few_nodes(shown: tuple[Tab, Dialog, Dialog]) -> None:
         tab.settle()
         assert tab.ask("document.querySelectorAll('*').length") <= 2_000
     assert _chosen(tab) == 2
+
+
+def test_entry_says_when_it_was_in_view(shown: tuple[Tab, Dialog, Dialog]) -> None:
+    """In the log, a button asks at which calls the selected entry was in view, and shows what changed that."""
+    tab, dialog, _ = shown
+    tab.go(f"#/s/{dialog.session_id}/log")
+    tab.tab_to("#entries")
+    tab.press("Home")
+    tab.settle()
+    tab.ask("document.querySelector('section[aria-label=Entry] button').click()")
+    tab.settle()
+    assert "in view, whole; calls 1 to " in tab.text(".life")

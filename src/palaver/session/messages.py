@@ -11,13 +11,11 @@ from palaver.ids import BlobId
 from palaver.log import (
     Handle,
     MessageEntry,
-    Node,
     Reader,
     Span,
     Stretch,
     decoded,
     every_body,
-    repeated,
     stretches,
 )
 from palaver.messages import (
@@ -193,13 +191,6 @@ class Messages(Sequence[Message]):
         passed = index - first
         rest = Stretch(Span(span.dialog, seq, span.stop), before + passed, index, count - passed)
         return (rest, *self._stretches[at + 1 :])
-
-
-def own_messages(store: Store, node: Node) -> Iterator[Message]:
-    """Yield the messages of a dialog's own entries, without those that a rewritten file repeats."""
-    last, again = store.last(node.dialog_id), repeated(store, node)
-    own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
-    return (said for handle, said in Messages(store, (own,)).placed() if handle.seq not in again)
 
 
 def message_line(index: int, message: Message, max_length: int) -> str:

@@ -11,6 +11,7 @@ import { List } from "./list.js";
 import { Reading } from "./reading.js";
 
 const JUMPS = { n: ["prompts", "prompt"], e: ["errors", "error"], c: ["compactions", "compaction"], b: ["branches", "fork"], w: ["waiting", "waiting message"] };
+const SHOWN = { whole: "in view, whole", no: "not in view" };
 const FOLDED = 200; // branches, or sub-agents, that are listed when they are unfolded
 
 /** Read the rows of a dialog as they come. */
@@ -93,7 +94,7 @@ function Shell({ route, session, dialog }) {
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : !route.screen ? html`<${Reading} ...${{ dialog: dialog.dialog, rows, marks, label, sight, selected, choose, jumped }} />` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
         row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} />`} />
-      <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />`} />
+      <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />${selected >= 0 && !exported && html`<${Life} key=${handle(selected)} handle=${handle(selected)} dialog=${dialog.dialog} />`}`} />
     </div>`}`;
 }
 
@@ -110,6 +111,15 @@ function inSight(led) {
 function CallOf({ row, calls, route }) {
   const call = row && calls?.find((one) => one.entry === row.handle);
   return call ? html`<p><a href=${address(`/s/${route.session}/call/${call.call}`, { d: route.words.d })}>What the model saw: call ${count(call.call)}</a> <${Told} recorded=${call.recorded} /></p>` : null;
+}
+
+/** Say, when asked, at which calls an entry was in view, what changed that, and what still says it. */
+function Life({ handle, dialog }) {
+  const [asked, setAsked] = useState(false);
+  const { value, problem, waiting } = useAnswer(asked ? `/api/dialogs/${dialog}/seen?handle=${handle}` : null);
+  if (!asked) return html`<p><button onClick=${() => setAsked(true)}>When was this in view?</button></p>`;
+  if (!value) return html`<${State} ...${{ problem, waiting }} />`;
+  return html`<ul class="life">${value.why.steps.map((step, index) => html`<li>${index > 0 && html`${visible(step.kind.replaceAll("_", " "))} <code>${visible(step.since)}</code>: `}${SHOWN[step.shown] ?? `in view ${step.shown}`}${step.reason && ` (${step.reason.replaceAll("_", " ")} by ${visible(step.by)})`}; ${step.calls ? `calls ${step.calls.map(count).join(" to ")}` : "no call"}${step.still.map((still) => `; a ${visible(still.what)}: ${still.how}`).join("")}</li>`)}</ul>`;
 }
 
 function EntryRow({ row, label, fork, queued }) {
