@@ -94,7 +94,10 @@ def read(tab: Tab, route: str) -> list[str]:
         texts += [
             line
             for line in tab.text("main").splitlines()
-            if not re.match(r"\s*(JSON|Export|Request|In the log|What changed|\W*[][]\W*|palaver .*|)$", line)
+            if not re.match(
+                r"\s*(JSON|Export|When was this in view\?|Request|In the log|What changed|\W*[][]\W*|palaver .*|)$",
+                line,
+            )
         ]
         texts += map(str, tab.ask("[...document.images].map((image) => image.naturalWidth)"))
     return texts
