@@ -19,15 +19,15 @@ from anyio.lowlevel import EventLoopToken, RunVar, checkpoint_if_cancelled, curr
 A = TypeVar("A")
 T = TypeVar("T")
 
-_WAITING = 4
-"""The number of worker threads in addition to one per core: some wait for a disk or a lock."""
+_WAITING = 8
+"""The number of worker threads in addition to one per core: some wait for a database. With more of them the event loop waits longer for its turn."""
 
 _LIMITER: RunVar[CapacityLimiter] = RunVar("palaver_workers")
 _IN_WORKER: ContextVar[bool] = ContextVar("palaver_in_worker", default=False)
 
 
 def worker_limiter() -> CapacityLimiter:
-    """Return the limiter of this event loop's workers: one thread per usable core, and four more.
+    """Return the limiter of this event loop's workers: one thread per usable core, and eight more.
 
     It is separate from anyio's, so that blocking calls of the program never delay a plan.
     """
