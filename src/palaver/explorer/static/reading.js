@@ -90,7 +90,7 @@ export function Reading({ dialog, rows, marks, label, sight, selected, choose, j
   for (let page = first; page < stop; page += 1) {
     const inside = [];
     for (let index = page * TOGETHER; index < Math.min(rows.length, (page + 1) * TOGETHER); index += 1) {
-      if (!SILENT.has(rows[index].kind)) inside.push(html`<${Said} key=${index} index=${index} row=${rows[index]} before=${rows[index - 1]} entry=${entry} pairs=${pairs} rows=${rows} chosen=${index === selected} />`);
+      if (!SILENT.has(rows[index].kind)) inside.push(html`<${Said} key=${index} index=${index} row=${rows[index]} entry=${entry} pairs=${pairs} rows=${rows} chosen=${index === selected} />`);
     }
     drawn.push(html`<section key=${page} data-page=${page}>${inside}</section>`);
   }
@@ -114,21 +114,27 @@ function shownAt(rows, index, { questions }) {
 }
 
 /** Draw an entry. */
-function Said({ index, row, before, entry, pairs, rows, chosen }) {
+function Said({ index, row, entry, pairs, rows, chosen }) {
   const known = entry(index);
   const blocks = known?.found?.message?.contents;
   const who = row.speaker && row.speaker !== row.role ? row.speaker : row.role;
-  const apart = !before || before.role === "tool" ? row.role === "user" : before.role !== row.role;
   const attributes = { "data-index": index, "aria-current": chosen ? "true" : undefined };
   if (!known) return html`<article ...${attributes} style=${{ minHeight: `${guessed(row, index, pairs.questions)}px` }}></article>`;
   if (known.error) return html`<article ...${attributes} class="said"><p class="bad">${visible(known.error.message)}</p></article>`;
   if (row.kind !== "message") return html`<article ...${attributes} class="said"><${Aside} row=${row} known=${known} /></article>`;
   const inside = (blocks ?? []).map((block, number) => html`<${Piece} key=${number} block=${block} row=${row} index=${index} entry=${entry} pairs=${pairs} rows=${rows} />`);
   if (row.role === "system" || (row.role === "user" && !["", "human"].includes(row.speaker))) return html`<article ...${attributes} class="said"><details><summary><span class="quiet">${visible(who)}: ${line(firstText(blocks), 120)}</span></summary>${inside}</details></article>`;
-  const named = row.role === "user" || (apart && row.role === "assistant");
+  const named = row.role === "user" || (row.role === "assistant" && spokeBefore(rows, index) !== "assistant");
   return html`<article ...${attributes} class=${`said ${row.role}`}>${named && html`<p class="by"><b>${visible(who)}</b> <span class="quiet">${[visible(known.found.message.model ?? ""), when(row.at)].filter(Boolean).join(" · ")}</span></p>`}
     ${inside}${known.found.message.error && html`<p class="bad">${visible(known.found.message.error)}</p>`}
     ${known.cut && html`<${Rest} handle=${row.handle} />`}</article>`;
+}
+
+/** Return who spoke last before an entry; tools do not speak. */
+function spokeBefore(rows, index) {
+  let at = index - 1;
+  while (at > 0 && (rows[at].kind !== "message" || rows[at].role === "tool")) at -= 1;
+  return rows[at]?.role;
 }
 
 function firstText(blocks) {
@@ -198,7 +204,8 @@ function resultText(answer) {
 }
 
 function argumentsLine({ args, raw_args: raw }) {
-  return line(Object.values(args ?? {}).filter((value) => typeof value === "string").join(" ") || raw || (Object.keys(args ?? {}).length ? JSON.stringify(args) : ""), 110);
+  const told = Object.entries(args ?? {}).filter(([name, value]) => typeof value === "string" && !EDITED.flat().includes(name));
+  return line(told.map(([, value]) => value).join(" ") || raw || (Object.keys(args ?? {}).length ? JSON.stringify(args) : ""), 110);
 }
 
 /** Return the edit that a call makes, as the lines of a patch; null for any other call. */
