@@ -52,6 +52,7 @@ COPIES = frozenset({"compaction", "branch_summary"})
 # The weights of the ranking, as BM25 has them (https://doi.org/10.1561/1500000019), chosen with `python -m bench search`; half or twice of any moves few.
 _REST = 0.3  # of the rest of an entry, against what was said
 _LENGTHS, _USUAL = 0.75, 400  # how much a text's length counts, against one of so many characters
+_LONGEST = 4_000  # a longer text counts as one of so many characters: it may say anything, the answer too
 _SATURATES = 0.6  # a word that occurs so often, in a text of the usual length, counts half
 _OFTEN = 4  # more places of a word do not count
 _BEGINS = 2  # the power of how much of a longer word it is
@@ -206,7 +207,7 @@ def _score(said: str, rarity: Mapping[str, float]) -> tuple[float, tuple[str, ..
     """Return the score of a text, and which of the words and phrases are in it."""
     people, _, rest = said.partition(APART)
     fields = [
-        (_Field(part), weight / (1 - _LENGTHS + _LENGTHS * len(part) / _USUAL))
+        (_Field(part), weight / (1 - _LENGTHS + _LENGTHS * min(len(part), _LONGEST) / _USUAL))
         for part, weight in ((people, 1.0), (rest, _REST))
         if part
     ]
