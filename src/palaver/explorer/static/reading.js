@@ -9,7 +9,8 @@ import { Code, Markdown, Patch } from "./markdown.js";
 
 const TOGETHER = 20; // entries that are asked for and drawn together
 const NEAR = 60; // entries within which the result of a call is drawn with it
-const AROUND = 900; // pixels that are drawn above and below what is in sight
+const AROUND = 700; // pixels that are drawn above and below what is in sight
+const STEP = 300; // pixels that are scrolled before it is drawn anew
 const SMALL = 16; // lines of an edit that are shown without being asked for
 const EDITED = [["old_string", "new_string"], ["old_str", "new_str"], ["oldText", "newText"], ["old_text", "new_text"]]; // the arguments of well-known tools
 const SILENT = new Set("toolset call_started turn_started turn_ended cancelled approval context_edit pin label model_change mode_change invocation".split(" ")); // in the log only
@@ -95,7 +96,7 @@ export function Reading({ dialog, rows, marks, label, sight, selected, choose, j
     drawn.push(html`<section key=${page} data-page=${page}>${inside}</section>`);
   }
   return html`<div class="reading">
-    <div class="page" id="reading" role="region" aria-label="Conversation" tabindex="0" ref=${box} onScroll=${(event) => { const at = event.currentTarget.scrollTop; setPlace((now) => ({ ...now, top: at })); }} onWheel=${free} onPointerDown=${free} onTouchMove=${free}
+    <div class="page" id="reading" role="region" aria-label="Conversation" tabindex="0" ref=${box} onScroll=${(event) => { const at = event.currentTarget.scrollTop; if (Math.abs(at - top) > STEP || at === 0) setPlace((now) => ({ ...now, top: at })); }} onWheel=${free} onPointerDown=${free} onTouchMove=${free}
       onKeyDown=${(event) => /^(Arrow|Page|Home|End| )/.test(event.key) && free()}>
       <div style=${{ height: `${above}px` }}></div>${drawn}<div style=${{ height: `${rest}px` }}></div>
     </div>
