@@ -7,9 +7,11 @@ and which model (`PALAVER_MODEL`).
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
+import secrets
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,9 +21,18 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
-from palaver import Agent, Decision, Session, decide, open_store
+from palaver import Agent, AssistantMessage, Decision, Message, Session, decide, open_store
 from palaver.agent import waiting_calls
-from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError, StoreError
+from palaver.errors import (
+    AgentFailure,
+    Busy,
+    Conflict,
+    DecisionNeeded,
+    InvalidInput,
+    NotFound,
+    PalaverError,
+    StoreError,
+)
 from palaver.providers import TextDelta
 from palaver.store import Store
 
@@ -69,20 +80,76 @@ async def say(name: str, said: Said, request: Request) -> dict[str, Any]:
         return {"text": answer.content, "messages": agent.current_dialog.opened.count}
 
 
-@router.post("/talks/{name}/events")
-async def tell(name: str, said: Said, request: Request) -> StreamingResponse:
-    """Answer piece by piece, as server-sent events. A client that leaves interrupts the turn; the next request continues it."""
+def sent(event: str, **data: str) -> str:
+    """Return a server-sent event."""
+    return f"event: {event}\ndata: {json.dumps(data)}\n\n"
 
-    async def lines() -> AsyncIterator[str]:
+
+def answered(message: Message | None) -> str:
+    """Return the event that ends a stream: the answer, or that there is none yet and when to look again."""
+    if isinstance(message, AssistantMessage) and not message.tool_calls():
+        return sent("answer", text=message.text_content())
+    return "retry: 1000\n" + sent("unanswered")
+
+
+class Turn:
+    """A turn that runs in this worker, whoever reads it: each client reads the one list of its events at its own pace."""
+
+    def __init__(self, request: Request, name: str, text: str) -> None:
+        self.id, self.events, self.ended, self.more = secrets.token_hex(4), list[str](), False, asyncio.Event()
+        request.app.state.running[name] = self
+        self.task = asyncio.create_task(self._run(request, name, text))
+
+    def _add(self, event: str) -> None:
+        self.events.append(event)
+        self.more.set()
+        self.more = asyncio.Event()
+
+    async def _run(self, request: Request, name: str, text: str) -> None:
+        last = answered(None)  # of a turn that the server's end interrupts
         try:
-            async with lent(request, name) as agent, agent.stream(said.text) as events:
+            async with lent(request, name) as agent, agent.stream(text) as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        yield f"data: {json.dumps({'text': event.text})}\n\n"
+                        self._add(f"id: {self.id}-{len(self.events) + 1}\n" + sent("text", text=event.text))
+                last = answered(agent.current_dialog.tail)
         except PalaverError as error:  # the status was sent before
-            yield f"event: error\ndata: {json.dumps({'error': str(error)})}\n\n"
+            last = sent("error", error=str(error))
+        finally:
+            del request.app.state.running[name]
+            self.ended = True
+            self._add(last)
 
-    return StreamingResponse(lines(), media_type="text/event-stream")
+    async def read(self, after: str = "") -> AsyncIterator[str]:
+        """Yield the events after one of this turn, or all, and then what follows."""
+        turn, _, count = after.partition("-")
+        index = min(int(count), len(self.events)) if turn == self.id and count.isdecimal() else 0
+        while index < len(self.events) or not self.ended:
+            if index == len(self.events):
+                await self.more.wait()
+            yield self.events[index]
+            index += 1
+
+
+@router.post("/talks/{name}/events")
+async def tell(name: str, said: Said, request: Request, after: str = "") -> StreamingResponse:
+    """Answer piece by piece, as server-sent events. The turn goes on without its client, who may come back."""
+    if after or "last-event-id" in request.headers:  # a client that repeats its request says nothing twice
+        return await follow(name, request, after)
+    if name in request.app.state.running:
+        raise Busy(name, why=f"{name} is being answered.")
+    return StreamingResponse(Turn(request, name, said.text).read(), media_type="text/event-stream")
+
+
+@router.get("/talks/{name}/events")
+async def follow(name: str, request: Request, after: str = "") -> StreamingResponse:
+    """Send what follows an event of the running turn; where none runs, the stored answer."""
+    if turn := request.app.state.running.get(name):
+        events = turn.read(request.headers.get("last-event-id", after))
+    else:
+        session = await Session.aopen(request.app.state.store, name)
+        events = iter([answered(await asyncio.to_thread(lambda: session.newest.tail))])
+    return StreamingResponse(events, media_type="text/event-stream")
 
 
 @router.get("/waiting")
@@ -144,6 +211,7 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.store, app.state.agent_for, app.state.kept = open_store(address), agent_for, {}
+        app.state.running = {}  # the `Turn` of each conversation that streams
         gc.collect()
         gc.freeze()  # modules stay: the collector need not look through them again and again
         gc.set_threshold(
@@ -151,6 +219,10 @@ def make_app(address: str, agent_for: Callable[[Store], Agent[Any]] = clerk) -> 
         )  # nor after every 700 objects: a conversation has thousands, and few are in cycles
         sys.setswitchinterval(0.001)  # worker threads compute requests: the event loop gets its turn between
         yield
+        turns = [turn.task for turn in app.state.running.values()]
+        for task in turns:
+            task.cancel()  # interrupts: the next request continues
+        await asyncio.gather(*turns, return_exceptions=True)
         app.state.store.close()
 
     app = FastAPI(lifespan=lifespan, exception_handlers={PalaverError: refused})

@@ -27,6 +27,12 @@ def refund(amount: int) -> str:
     return f"{amount} given back"
 
 
+@tool
+def look() -> str:
+    """Look into the book."""
+    return "1"
+
+
 class Clerks:
     """Makes agents whose models follow one script."""
 
@@ -35,7 +41,7 @@ class Clerks:
 
     def __call__(self, store: Store) -> Agent[Any]:
         """Return an agent."""
-        return Agent("clerk", "Answer.", "gpt-4o", self.provider, store=store, tools=[refund])
+        return Agent("clerk", "Answer.", "gpt-4o", self.provider, store=store, tools=[refund, look])
 
 
 @asynccontextmanager
@@ -130,45 +136,93 @@ def test_a_second_request_is_told_to_wait(address: str) -> None:
     asyncio.run(work())
 
 
+def events_of(body: str) -> list[tuple[str, str, dict[str, str]]]:
+    """Return the id, kind and data of each event of a stream."""
+    fields = [dict(line.split(": ", 1) for line in event.splitlines()) for event in body.split("\n\n") if event]
+    return [(event.get("id", ""), event["event"], json.loads(event["data"])) for event in fields]
+
+
 def test_events_stream(address: str) -> None:
-    """The pieces of an answer arrive as events."""
+    """The pieces of an answer arrive as events, and then the whole answer."""
 
     async def work() -> None:
-        async with (
-            client(address, Clerks("One lamp is left.")) as http,
-            http.stream("POST", "/talks/ann/events", json={"text": "How many?"}) as response,
-        ):
-            told = [json.loads(line[6:])["text"] async for line in response.aiter_lines() if line]
-            assert "".join(told) == "One lamp is left."
-            assert len(told) > 1
+        async with client(address, Clerks("One lamp is left.")) as http:
+            *pieces, last = events_of((await http.post("/talks/ann/events", json={"text": "How many?"})).text)
+            assert "".join(data["text"] for _, _, data in pieces) == "One lamp is left."
+            assert len(pieces) > 1
+            assert last == ("", "answer", {"text": "One lamp is left."})
 
     asyncio.run(work())
 
 
-def test_a_client_that_leaves_loses_nothing(address: str) -> None:
-    """A client that leaves while the model works interrupts its turn; the next request sends the model both messages."""
+def test_a_client_that_reloads_misses_nothing(address: str) -> None:
+    """A client that left returns to the running turn: it gets what follows its last event, or all; later and elsewhere, the answer."""
 
     async def work() -> None:
-        asked, left = asyncio.Event(), asyncio.Event()
+        asked, go = asyncio.Event(), asyncio.Event()
+
+        async def slow(_: object) -> str:
+            asked.set()
+            await go.wait()
+            return "One lamp is left."
+
+        call = {"text": "I look into the book.", "tool_calls": [{"name": "look", "arguments": {}}]}
+        clerks, place, said = Clerks(call, slow), "/talks/ann/events", {"text": "How many?"}
+        async with served(address, clerks) as http, client(address, Clerks()) as other:
+            async with http.stream("POST", place, json=said) as response:
+                line = await anext(response.aiter_lines())
+            await asked.wait()  # the client has left, the turn goes on
+            seen = line.removeprefix("id: ")
+            assert events_of((await other.get(place)).text) == [("", "unanswered", {})]
+            assert (await http.post(place, json=said)).status_code == BUSY
+            resumed = {"Last-Event-ID": seen}
+            async with (
+                http.stream("GET", place) as again,
+                http.stream("GET", place, headers=resumed) as by_header,
+                http.stream("GET", place, params={"after": seen}) as by_query,
+                http.stream("POST", place, headers=resumed, json=said) as repeated,
+                http.stream("GET", place, params={"after": "another-1"}) as stranger,
+            ):
+                async with http.stream("GET", place) as response:
+                    await anext(response.aiter_lines())  # and leaves again
+                go.set()
+                whole, *rests, strange = [
+                    events_of((await response.aread()).decode())
+                    for response in (again, by_header, by_query, repeated, stranger)
+                ]
+            assert "".join(data["text"] for _, _, data in whole[:-1]) == "I look into the book.One lamp is left."
+            assert whole[0][0] == seen
+            assert rests == [whole[1:]] * 3
+            assert strange == whole
+            for worker in (http, other):
+                assert events_of((await worker.get(place, headers=resumed)).text) == whole[-1:]
+            assert (await other.get("/talks/nobody/events")).status_code == MISSING
+        assert [message["role"] for message in clerks.provider.requests[-1].body["messages"]].count("user") == 1
+
+    asyncio.run(work())
+
+
+def test_a_server_that_ends_interrupts_its_turns(address: str) -> None:
+    """A turn whose client left is interrupted when the server ends; the next request sends the model both messages."""
+
+    async def work() -> None:
+        asked = asyncio.Event()
 
         async def endless(_: object) -> None:
             asked.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                left.set()
+            await asyncio.Event().wait()
 
-        clerks = Clerks(endless, "One.")
-        async with served(address, clerks) as http:
+        async with served(address, Clerks(endless)) as http:
             first = asyncio.ensure_future(http.post("/talks/ann/events", json={"text": "How many?"}))
             await asked.wait()
             first.cancel()
-            await left.wait()
-            while (answered := await http.post("/talks/ann", json={"text": "Sure?"})).status_code == BUSY:
-                pass
+        clerks = Clerks("One.")
+        async with client(address, clerks) as http:
+            assert events_of((await http.get("/talks/ann/events")).text) == [("", "unanswered", {})]
+            answered = await http.post("/talks/ann", json={"text": "Sure?"})
             assert answered.json() == {"text": "One.", "messages": 4}
-            sent = clerks.provider.requests[-1].body["messages"]
-            assert [message["content"] for message in sent] == ["Answer.", "How many?", "Sure?"]
+        sent = clerks.provider.requests[-1].body["messages"]
+        assert [message["content"] for message in sent] == ["Answer.", "How many?", "Sure?"]
 
     asyncio.run(work())
 
