@@ -321,6 +321,13 @@ def test_a_wrong_limit_is_refused(wrong: dict[str, Any]) -> None:
         Limits(**wrong)
 
 
+@pytest.mark.parametrize("wrong", [3, [3], {"calls": 1}])
+def test_what_is_no_limit_is_refused(wrong: object) -> None:
+    """Alone or in a list, with what to pass instead."""
+    with pytest.raises(InvalidInput, match="Pass Limits"):
+        scripted(["Yes."], limits=wrong)
+
+
 def test_dollars_need_prices() -> None:
     """A model without one is named at once: the agent's, a fallback's, the summarizer's, a sub-agent's."""
     limits, quiet = Limits(dollars=1), ScriptedProvider([])

@@ -209,6 +209,7 @@ def test_why_says_when_an_entry_was_in_view(stocked: Palaver) -> None:
 def test_cost_lists_sums_and_breaks(palaver: Palaver) -> None:
     """Sums by any key, for one session or all; the calls that broke the cache; and a day that is none is refused."""
     palaver.imported(talk())
+    assert "'--by': 'week' is not one of 'day'," in palaver("cost", "--by", "week").err
     (row,) = palaver("cost", "--by", "folder", "--json").rows()
     assert (row["key"], row["calls"], row["cached"]) == ("/home/u/project", 5, 500)
     assert palaver("cost", "talk", "--by", "tool", "--json").row()["key"] == "claude-code"

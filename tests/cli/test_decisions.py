@@ -86,6 +86,19 @@ def test_a_deadline_is_listed(palaver: Palaver) -> None:
     assert " UTC  " in palaver("approve").out
 
 
+def test_a_decision_can_be_changed_until_the_call_begins(palaver: Palaver) -> None:
+    """The newest counts; an id is that of its call, though another one that waits begins with it."""
+    calls = [{"name": "refund", "id": name, "arguments": {"amount": 5}} for name in ("call_1", "call_10")]
+    desk(palaver, {"tool_calls": calls}).respond("It is broken.", return_session=True)
+    assert palaver("approve", "call_1").code == Exit.OK
+    assert palaver("deny", "call_1", "--reason", "Sorry.").out == "Refused: refund (call_1).\n"
+    assert [row["call"] for row in palaver("approve", "--json").rows()] == ["call_10"]
+    assert palaver("approve", "call").out == "Approved: refund (call_10).\n"
+    first, second = said(palaver)
+    assert (first.endswith("Sorry."), second.endswith("refunded 5")) == (True, True)
+    assert palaver("approve", "call_1").code == Exit.MISSING
+
+
 def test_wrong_decisions_are_refused(palaver: Palaver) -> None:
     """An unknown call, several that fit, arguments that are none, an erased session; nothing is written."""
     asking(palaver, 5, 6)
@@ -94,6 +107,8 @@ def test_wrong_decisions_are_refused(palaver: Palaver) -> None:
     assert palaver("approve", "call_1", "call_9").code == Exit.MISSING
     assert palaver("approve", "call_1", "--edit", "5").code == Exit.USAGE
     assert palaver("approve", "--edit", "{}").code == Exit.USAGE
+    assert palaver("approve", "--always").code == Exit.USAGE
+    assert palaver("deny", "--reason", "No.").code == Exit.USAGE
     assert len(palaver("approve", "--json").rows()) == 2
     assert palaver("erase", "lamp", "--yes").code == Exit.OK
     assert palaver("approve", "call_1").code == Exit.MISSING

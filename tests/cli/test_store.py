@@ -135,6 +135,10 @@ def test_commands_take_keys_from_the_environment(
     assert (half.code, "PALAVER_PASSPHRASE_FILE" in half.err) == (Exit.INPUT, True)
     monkeypatch.setenv("PALAVER_PASSPHRASE_FILE", str(passphrase))
     assert stocked("store", "copy", secret, "--json").row()["equal"]
+    assert run("sync", secret, stocked.store, "--json").row()["added"] == [0, 0]
+    synced = tmp_path / "synced.db"
+    assert run("sync", secret, synced, "--json").row()["added"][1]
+    assert run("show", "talk", "--store", synced).code == Exit.OK
     shown = run("show", "talk", "--store", secret).out
     assert shown == stocked("show", "talk").out
     assert run("store", "verify", "--store", secret).code == Exit.OK
@@ -143,8 +147,9 @@ def test_commands_take_keys_from_the_environment(
     assert "Its key is destroyed" in erased.out
     monkeypatch.delenv("PALAVER_KEYS")
     monkeypatch.delenv("PALAVER_PASSPHRASE_FILE")
-    refused = run("sessions", "--store", secret)
-    assert (refused.code != Exit.OK, "PALAVER_KEYS" in refused.err) == (True, True)
+    for words in (("sessions", "--store", secret), ("sync", synced, tmp_path / "third.db")):
+        refused = run(*words)
+        assert (refused.code != Exit.OK, "PALAVER_KEYS" in refused.err) == (True, True)
 
 
 # --- verification and sweeping --------------------------------------------------------------------------------------------------------
@@ -272,6 +277,7 @@ def test_session_is_archived_shown_and_brought_back(stocked: Palaver) -> None:
     to = f"file://{stocked.folder}/old"
     assert stocked("archive", "talk", "--json").row()["address"] is None
     there = stocked("archive", "talk", "--to", to, "--json").row()
+    assert " msgs" not in stocked("sessions").out.splitlines()[-1]
     assert stocked("archive", "talk", "--json").row() == there
     assert stocked("archive", "talk", "--to", to).code == Exit.INPUT
     assert stocked("show", "talk", "--json").rows() == before

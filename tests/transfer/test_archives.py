@@ -70,7 +70,7 @@ class Cupboard:
         """Keep a file."""
         whole = b"".join(pieces)
         if self.fails:
-            raise OSError("no network")
+            raise OSError("no network\n\nDebug source:\nGeneric {")
         self.files[name] = whole
 
     def get(self, name: str) -> Iterator[bytes]:
@@ -118,7 +118,7 @@ def test_archive_that_fails_removes_nothing(store: Store, tmp_path: Path) -> Non
     cupboard.fails = True
     with pytest.raises(StoreError, match="no network") as unreachable:
         archive(store, session_id, "s3://lamps", shelves=cupboard)
-    assert unreachable.value.reason == "unavailable"
+    assert (unreachable.value.reason, "Debug" in str(unreachable.value)) == ("unavailable", False)
 
     class Lossy(Cupboard):
         def put(self, name: str, pieces: Iterable[bytes]) -> None:

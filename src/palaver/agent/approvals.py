@@ -163,8 +163,14 @@ class WaitingCall(NamedTuple):
     deadline: float | None
 
 
-def waiting_calls(store: Store, session_id: SessionId | None = None) -> Iterator[WaitingCall]:
-    """Yield the calls that wait for a decision, in a session or the whole store, those of the session that was last active first."""
+def waiting_calls(store: Store, session_id: SessionId | None = None, *, decided: bool = False) -> Iterator[WaitingCall]:
+    """Yield the calls that wait for a decision, in a session or the whole store, those of the session that was last active first.
+
+    Args:
+        store: The store.
+        session_id: The session, or None for all.
+        decided: Whether to include calls that have a decision and have not begun: a new decision replaces it.
+    """
     for record in store.sessions() if session_id is None else (store.session(session_id),):
         for node in store.nodes(record.session_id):
             if not store.last(node.dialog_id).open_calls:
@@ -172,7 +178,7 @@ def waiting_calls(store: Store, session_id: SessionId | None = None) -> Iterator
             turn = read_turn(store, node.dialog_id)
             if turn.outcome == "waiting" and not turn.open and not turn.expired:
                 for call in turn.pending:
-                    if call.id not in turn.started and call.id not in turn.decisions:
+                    if call.id not in turn.started and (decided or call.id not in turn.decisions):
                         yield WaitingCall(record, node.dialog_id, call, turn.answered, turn.deadline)
 
 

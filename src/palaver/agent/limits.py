@@ -124,7 +124,7 @@ def limits_of(given: Limits | Sequence[Limits] | None) -> tuple[Limits, ...]:
     Raises:
         InvalidInput: A value is not a `Limits`.
     """
-    limits: tuple[object, ...] = () if given is None else (given,) if isinstance(given, Limits) else tuple(given)
+    limits: tuple[object, ...] = () if given is None else tuple(given) if isinstance(given, Iterable) else (given,)
     for limit in limits:
         if not isinstance(limit, Limits):
             raise InvalidInput(f"limits contains {limit!r}.", hint="Pass Limits(dollars=0.50), or a list of them.")

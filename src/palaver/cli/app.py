@@ -223,7 +223,7 @@ def _wrong(error: Any) -> int:  # noqa: ANN401 - of Typer's or Click's class
     before = context is not None and context.parent is None and type(error).__name__ == "NoSuchOption"
     late = " Options come after the command." if before else ""
     help_ = f" See `{context.command_path} --help`." if context is not None else ""
-    said = " ".join(said.split())
+    said = " ".join(said.split()).replace(" Value error,", "")  # Typer passes on how pydantic names an error
     complain(f"palaver: {said if said.endswith(('.', '?')) else f'{said}.'}{late}{help_}", "red")
     return Exit.USAGE
 

@@ -63,7 +63,7 @@ def approve(
 ) -> None:
     """Approve calls that wait for a person; without a CALL, list them.
 
-    The decision is an entry of the log. The agent runs the call when it responds again, in any process.
+    The decision is an entry of the log. The agent runs the call when it responds again, in any process; until then a new decision replaces it.
     """
     if edit is not None and len(calls or ()) != 1:
         raise BadParameter("name the one call that gets other arguments.", param_hint="CALL")
@@ -87,13 +87,19 @@ def deny(
 def _decide(
     calls: list[str] | None, session: str | None, url: str | None, json: bool, word: Word, about: dict[str, Any]
 ) -> None:
+    if not calls and any(about.values()):
+        raise BadParameter("name the calls that this is about.", param_hint="CALL")
     with opened(url, writes=bool(calls)) as store:
-        waiting = list(waiting_calls(store, None if session is None else locate(store, session).session.session_id))
+        session_id = None if session is None else locate(store, session).session.session_id
+        waiting = list(waiting_calls(store, session_id))
         if not calls:
             _list(waiting, json=json)
             return
+        decided = [call for call in waiting_calls(store, session_id, decided=True) if call not in waiting]
         decision = Decision(decision=word, **about | {"by": about["by"] or getuser()})
-        for named in [_named(waiting, call) for call in calls]:  # every name is checked before anything is written
+        for named in [
+            _named(waiting, decided, call) for call in calls
+        ]:  # every name is checked before anything is written
             place = decide(Session(store, named.session.session_id).dialog(named.dialog_id), named.call.id, decision)
             done = {"approve": "Approved", "deny": "Refused", "edit": "Approved with other arguments"}[word]
             row = _row(named) | {"decision": word, "by": decision.by, "always": decision.always, "handle": str(place)}
@@ -101,23 +107,23 @@ def _decide(
             emit(json, row, f"{done}: {named.call.name} ({named.call.id}){later}.")
 
 
-def _named(waiting: list[WaitingCall], name: str) -> WaitingCall:
-    """Return the call that waits with an id.
+def _named(waiting: list[WaitingCall], decided: list[WaitingCall], name: str) -> WaitingCall:
+    """Return the call with an id, which comes before calls whose ids only begin with it; among the same, those without a decision come first.
 
     Raises:
         NotFound: None has.
         Ambiguous: Several have.
     """
-    exact = [call for call in waiting if call.call.id == name] or [
-        call for call in waiting if name and call.call.id.startswith(name)
-    ]
-    if not exact:
+    named = [[call for call in calls if call.call.id == name] for calls in (waiting, decided)]
+    begun = [[call for call in calls if name and call.call.id.startswith(name)] for calls in (waiting, decided)]
+    fitting: list[WaitingCall] = next(filter(None, named + begun), [])
+    if not fitting:
         hint = "`palaver approve` lists the calls that wait."
         raise NotFound(name, what="call that waits", close=[call.call.id for call in waiting[:5]], hint=hint)
-    if len(exact) > 1:
-        known = [f"{call.call.id} in {call.session.session_id[:12]}" for call in exact]
+    if len(fitting) > 1:
+        known = [f"{call.call.id} in {call.session.session_id[:12]}" for call in fitting]
         raise Ambiguous(name, known, hint="Add --session, or more of the id.")
-    return exact[0]
+    return fitting[0]
 
 
 def _list(waiting: list[WaitingCall], *, json: bool) -> None:

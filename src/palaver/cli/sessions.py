@@ -79,7 +79,9 @@ def run(
 def _totals(rows: Sequence[StoredSessionRow], *, more: bool) -> Iterator[str]:
     """Yield the sums of the rows, and whether there are more."""
     dollars = sum(row["dollars"] or 0 for row in rows)
-    parts = [counted(len(rows), "session"), f"{short(sum(row['messages'] for row in rows))} msgs"]
+    parts = [counted(len(rows), "session")]
+    if messages := sum(row["messages"] for row in rows):
+        parts.append(f"{short(messages)} msgs")
     if tokens := sum(row["tokens"] or 0 for row in rows):
         parts.append(f"{short(tokens)} tokens")
     if dollars:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from typing import Annotated
 
 from typer import Argument
@@ -11,7 +12,8 @@ from palaver.cli.outcome import Exit
 from palaver.cli.terminal import emit, listed
 from palaver.errors import InvalidInput
 from palaver.plurals import counted
-from palaver.transfer.sync import sync
+from palaver.store.connect import open_for_user
+from palaver.transfer.sync import is_folder, sync
 
 _SHOWN = 20
 _SIDE = "a file or the address of a store"
@@ -30,7 +32,11 @@ def run(
     """
     if {first, second} & {"memory:", ":memory:"}:
         raise InvalidInput("A store in memory ends with this command.", hint="Name a file or a database.")
-    done = sync(first, second)
+    with ExitStack() as stores:
+        sides = [
+            side if is_folder(side) else stores.enter_context(closing(open_for_user(side))) for side in (first, second)
+        ]
+        done = sync(*sides)
     row = {
         "sessions": done.sessions,
         "added": list(done.added),

@@ -293,7 +293,8 @@ def _reported(address: str) -> Iterator[None]:
     except PalaverError:
         raise
     except Exception as error:
-        text = f"The archive {address} cannot be reached: {error}"
+        said = str(error).partition("\n")[0]  # obstore appends a dump of its structures
+        text = f"The archive {address} cannot be reached: {said}"
         raise StoreError(text, reason="unavailable", hint="Nothing was removed. Try again.") from error
 
 

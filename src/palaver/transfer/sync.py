@@ -69,7 +69,7 @@ def sync(first: StoreLike, second: StoreLike) -> Synced:
     """
     with ExitStack() as opened:
         here = _copyable(first, opened)
-        if _is_folder(second):
+        if is_folder(second):
             return _with_folder(here, BundleFolder(Path(os.fspath(second))))  # type: ignore[arg-type]
         there = _copyable(second, opened)
         if here is there or (here.url == there.url and here.url != "memory:"):
@@ -77,7 +77,8 @@ def sync(first: StoreLike, second: StoreLike) -> Synced:
         return _both(here, there)
 
 
-def _is_folder(side: StoreLike) -> bool:
+def is_folder(side: StoreLike) -> bool:
+    """Return whether a side is a folder of bundles: one that exists, or a path that ends with a slash."""
     if not isinstance(side, str | os.PathLike):
         return False
     path = os.fspath(side)
@@ -85,7 +86,7 @@ def _is_folder(side: StoreLike) -> bool:
 
 
 def _copyable(side: StoreLike, opened: ExitStack) -> Copyable:
-    if _is_folder(side):
+    if is_folder(side):
         raise InvalidInput("The first of both is a store; only the second may be a folder.", hint="Swap them.")
     store, owned = opened_store(side, create=True)
     if owned:
