@@ -606,6 +606,9 @@ def test_doctor_counts_what_is_healthy(stocked: Palaver) -> None:
     assert "2 sessions: 1 with faults, 1 healthy, with " in ran.out.splitlines()[-1]
     whole = stocked("doctor", "--all").out
     assert whole.index("Faults:") < whole.index("Healthy.")
+    for row in stocked("sessions", "--json").rows():
+        assert stocked("erase", row["session"], "--yes").code == Exit.OK
+    assert stocked("doctor").out == "0 sessions: 0 with faults, 0 healthy.\n"
 
 
 def test_export_installs_where_the_tool_looks(

@@ -142,7 +142,7 @@ def _reported(diagnoses: Iterable[Diagnosis], *, every: bool, json: bool) -> boo
                 print_json(diagnosis.to_dict())
             elif not diagnosis.healthy:
                 _print(diagnosis, every=every)
-        several = faulty + len(healthy) > 1
+        several = faulty + len(healthy) != 1
         for diagnosis in () if json or (several and not every) else healthy:
             _print(diagnosis, every=every)
         if several and not json:

@@ -220,7 +220,8 @@ class Watch:
         except (InvalidInput, Erased) as error:
             if path not in self._refused:  # it may not be a transcript yet; a line at each change would say nothing new
                 self._refused.add(path)
-                complain(f"palaver: {str(error).partition(chr(10))[0]}")
+                said = error.message if "\n" in error.hint else str(error)  # one line: not the list of formats
+                complain(f"palaver: {said.partition(chr(10))[0]}")
 
     def _there(self) -> Iterable[Path]:
         """Return the files in the watched places that are there; report places that come and go."""
