@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
+from palaver import Session, UserMessage
 from palaver.errors import StoreError
 from palaver.formats.records import MAX_LINE
 from palaver.store import Store, open_store
@@ -151,6 +153,8 @@ def test_a_store_that_may_only_be_read(stocked: Palaver, monkeypatch: pytest.Mon
         return open_store(url, create=create, read_only=True)
 
     file = stocked.folder / "talk.jsonl"
+    with closing(open_store(str(stocked.store))) as store:  # what a program writes is indexed by the next search
+        Session.create(store, "new").root.append([UserMessage(content="Any answer?"), UserMessage(content="None?")])
     monkeypatch.setattr("palaver.cli.options.open_for_user", shut)
     assert "Please look" in stocked("sessions").out
     assert "Another answer" in stocked("show", "talk").out

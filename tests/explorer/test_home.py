@@ -75,7 +75,7 @@ def test_the_field_of_home_searches(shown: tuple[Tab, Path]) -> None:
     tab.until("document.activeElement.matches('input[type=search]')")
     tab.press(*"zebra")
     tab.until("document.querySelectorAll('#hits .row').length === 3")
-    assert tab.ask("document.querySelector('#hits mark').textContent") == "zebras"
+    assert tab.ask("document.querySelector('#hits mark').textContent") == "zebra"
     tab.until("location.hash.includes('q=zebra')")
     assert "in view at" in tab.settle()
     assert "about zebras" in tab.reload()

@@ -269,7 +269,8 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
         An index of arrays knows whole tokens only; what tokens begin with is looked for in each row.
         """
-        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"], "rows": most}
+        said_in = [] if session_no is None else [f"#{session_no}"]
+        values: dict[str, Any] = {"all": said_in, "session_no": session_no, "rows": most}
         conditions = []
         for number, (whole, parts) in enumerate(text.terms(query)):
             conditions.append(_BEGUN.replace("#", str(number)))

@@ -101,7 +101,7 @@ def search(
 
     def read(numbers: Sequence[int]) -> Iterator[text.Candidate[tuple[Hit, str]]]:
         for start in range(0, len(numbers), _PAGE):
-            page = {row[0]: row for row in _numbered(db, numbers[start : start + _PAGE])}
+            page = {row[0]: row for row in _numbered(db, numbers[start : start + _PAGE], only)}
             order = (page[number] for number in numbers[start : start + _PAGE] if number in page)
             for number, hit, said in _hits(order, only, which):
                 yield text.Candidate(number, hit.session_id, hit.kind, said, (hit, said))
@@ -131,10 +131,11 @@ def _postings(db: Database, phrase: str, session: int | None) -> list[tuple[int,
         return db.postings(rows, phrase, session, text.MOST_POSTINGS)
 
 
-def _numbered(db: Database, numbers: Sequence[int]) -> list[Row]:
+def _numbered(db: Database, numbers: Sequence[int], session: int | None) -> list[Row]:
     """Return the indexed entries of some numbers; whole numbers need no quoting."""
+    where = f"x.text_no IN ({', '.join(map(str, numbers))})"
     with db.reading() as rows:
-        return rows.where("hits", f"x.text_no IN ({', '.join(map(str, numbers))})", before=_NEVER, rows=len(numbers))
+        return rows.where("hits", where, session_no=session, before=_NEVER, rows=len(numbers))
 
 
 def _newest(db: Database, query: str, session: int | None) -> Iterator[Row]:
@@ -143,7 +144,7 @@ def _newest(db: Database, query: str, session: int | None) -> Iterator[Row]:
 
     def page(before: int) -> list[Row]:
         with db.reading() as rows:
-            return rows.where("hits", where, **values, before=before, rows=_PAGE)
+            return rows.where("hits", where, **values, session_no=session, before=before, rows=_PAGE)
 
     newest = page(_NEVER)
     while newest:
