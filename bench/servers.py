@@ -107,49 +107,58 @@ def _speakers() -> tuple[Callable[[str], Any], ...]:
     return lambda said: UserMessage(content=said), lambda said: AssistantMessage(content=said)
 
 
+async def _answer(dialog: Any, said: str) -> None:  # noqa: ANN401 - a Dialog: palaver is imported where it is measured
+    from palaver import AssistantMessage, UserMessage  # noqa: PLC0415
+
+    await dialog.aappend(UserMessage(content=said))
+    await dialog.arequest("openai-chat", "gpt-4o")
+    await dialog.aappend(AssistantMessage(content=await model()))
+
+
 @asynccontextmanager
-async def palaver_dialog(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
-    """A dialog of palaver, opened by its session's name."""
-    from palaver import AssistantMessage, Session, UserMessage, open_store  # noqa: PLC0415
+async def _dialogs(url: str, schema: str, talks: Talks) -> AsyncIterator[Callable[[int], Awaitable[Any]]]:
+    """Make conversations, and yield what opens the dialog of one by its session's name."""
+    from palaver import Session, open_store  # noqa: PLC0415
 
     store = open_store(f"{url}&schema={schema}&prepared=yes")
     for talk in talks.numbers:
-        dialog = Session.create(store, f"talk {talk}").root
-        dialog.append(said_before(talks.messages, *_speakers()))
+        Session.create(store, f"talk {talk}").root.append(said_before(talks.messages, *_speakers()))
 
-    async def turn(talk: int, said: str) -> None:
-        dialog = await (await Session.aopen(store, f"talk {talk}")).aroot()
-        await dialog.aappend(UserMessage(content=said))
-        await dialog.arequest("openai-chat", "gpt-4o")
-        await dialog.aappend(AssistantMessage(content=await model()))
+    async def opened(talk: int) -> Any:  # noqa: ANN401 - as above
+        return await (await Session.aopen(store, f"talk {talk}")).aroot()
 
     try:
-        yield turn
+        yield opened
     finally:
         store.close()
 
 
 @asynccontextmanager
+async def palaver_dialog(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
+    """A dialog of palaver, opened anew."""
+    async with _dialogs(url, schema, talks) as opened:
+
+        async def turn(talk: int, said: str) -> None:
+            await _answer(await opened(talk), said)
+
+        yield turn
+
+
+@asynccontextmanager
 async def palaver_kept(url: str, schema: str, talks: Talks) -> AsyncIterator[Turn]:
     """The same, with dialogs that the process keeps; another worker may have written since."""
-    from palaver import AssistantMessage, Dialog, Session, UserMessage, open_store  # noqa: PLC0415
-
-    kept: dict[int, Dialog] = {}
-    async with palaver_dialog(url, schema, talks):
-        store = open_store(f"{url}&schema={schema}&prepared=yes")
+    kept: dict[int, Any] = {}
+    async with _dialogs(url, schema, talks) as opened:
 
         async def turn(talk: int, said: str) -> None:
             dialog = kept.get(talk)
             if dialog is None:
-                dialog = kept[talk] = await (await Session.aopen(store, f"talk {talk}")).aroot()
+                dialog = kept[talk] = await opened(talk)
             else:
                 await dialog.areload()
-            await dialog.aappend(UserMessage(content=said))
-            await dialog.arequest("openai-chat", "gpt-4o")
-            await dialog.aappend(AssistantMessage(content=await model()))
+            await _answer(dialog, said)
 
         yield turn
-        store.close()
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from palaver import MemoryStore, Session, SqliteStore
 from palaver.browsing.costs import By, CostReport, CostRow, report
 from palaver.browsing.sessions import Filters
 from palaver.browsing.spent import LONG_LIFE, SHORT_LIFE, Costs
+from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log import Compaction, Instructions, Section, Toolset, ToolSpec
 from palaver.messages import AssistantMessage, Usage
@@ -113,6 +114,9 @@ def test_filters_leave_days_models_tools_and_folders_out() -> None:
 
     assert days() == ["2026-01-01", "2026-01-02"]
     assert days(since="2026-01-02") == days(model="GPT") == ["2026-01-02"]
+    for text in ("soon", "20260102", "2026-02-30"):
+        with pytest.raises(InvalidInput, match="not a day"):
+            days(until=text)
     assert days(until="2026-01-01") == days(model="opus") == ["2026-01-01"]
     assert days(folder="site/main", tool="palaver") == ["2026-01-01", "2026-01-02"]
     assert days(folder="other") == days(tool="codex") == []

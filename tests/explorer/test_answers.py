@@ -98,7 +98,7 @@ def _unpriced(row: dict[str, Any]) -> dict[str, Any]:
 def test_search_filters_and_marks() -> None:
     """The words of the address filter the hits as the command line's options do, and each hit says where its words are."""
     store = MemoryStore()
-    dialog = Session.create(store, "talk", workdir="/work/lamps").root
+    dialog = Session.create(store, "talk", workdir="/srv/lamps").root
     dialog.append([UserMessage("Is the lamp on?"), AssistantMessage("The lamp is off.", model="glm-5.2")])
     store.index(searchable)
     for words, roles in (

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import NamedTuple, TypedDict
 
-from palaver.browsing.sessions import tool_of
+from palaver.browsing.sessions import NO_FILTERS, Filters, day, is_part, tool_of
 from palaver.errors import Erased, InvalidInput, NotFound, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, MessageEntry, decode_entry
 from palaver.session import searchable
-from palaver.store import Hit, SessionRecord, Store
+from palaver.store import Hit, Store
 from palaver.store.text import CLOSE, OPEN
 from palaver.store.titles import title
 
@@ -31,25 +30,17 @@ class HitRow(TypedDict):
 
 
 class HitFilters(NamedTuple):
-    """Which entries may be hits; an empty text is no filter. Days are those of UTC, both included.
+    """Which entries may be hits; an empty text is no filter.
 
     Attributes:
-        since: The first day.
-        until: The last day.
+        where: The sessions, the days of the entries, and the models that answered.
         role: The role of the message, or the kind of the entry.
-        tool: A part of the name of the program that recorded the session.
         agent: A part of the name of the agent whose dialog it is.
-        folder: A part of the session's folder.
-        model: A part of the name of the model that answered.
     """
 
-    since: str = ""
-    until: str = ""
+    where: Filters = NO_FILTERS
     role: str = ""
-    tool: str = ""
     agent: str = ""
-    folder: str = ""
-    model: str = ""
 
 
 NO_HIT_FILTERS = HitFilters()
@@ -74,11 +65,7 @@ def hits(
     limit: int = 20,
     filters: HitFilters = NO_HIT_FILTERS,
 ) -> Iterator[HitRow]:
-    """Yield the best hits of a query, the best first (`Store.search`), in one session or in all.
-
-    Raises:
-        InvalidInput: A day of the filters is none.
-    """
+    """Yield the best hits of a query, the best first (`Store.search`), in one session or in all."""
     which = _chooser(store, filters)
     titled = cache(lambda name: title(store, store.session(name)))  # a title may be read from the first message
     for hit in store.search(query, session_id=session_id, limit=limit, ranked=True, which=which):
@@ -111,39 +98,26 @@ def _marked(snippet: str) -> tuple[str, list[tuple[int, int]]]:
 
 def _chooser(store: Store, filters: HitFilters) -> Callable[[Hit], bool] | None:
     """Return what chooses the hits; what is cheap to know is asked first."""
-    if not any(filters):
+    if filters == NO_HIT_FILTERS:
         return None
-    start, stop = _midnight(filters.since, "since"), _midnight(filters.until, "until", days=1)
-    fits = cache(lambda name: _fits(store, store.session(name), filters))
+    where = filters.where
     owner = cache(lambda name: store.node(name).owner)
+
+    @cache
+    def fits(session_id: SessionId) -> bool:
+        record = store.session(session_id)
+        return where.fits(record, tool_of(store, record) if where.tool else "")
 
     def chooses(hit: Hit) -> bool:
         return (
-            (start is None or hit.at >= start)
-            and (stop is None or hit.at < stop)
+            where.on(day(hit.at))
             and filters.role in {"", hit.role, hit.kind}
             and fits(hit.session_id)
-            and (not filters.agent or _part(filters.agent, owner(hit.handle.dialog)))
-            and (not filters.model or _part(filters.model, _model(store, hit.handle)))
+            and (not filters.agent or is_part(filters.agent, owner(hit.handle.dialog)))
+            and (not where.model or is_part(where.model, _model(store, hit.handle)))
         )
 
     return chooses
-
-
-def _midnight(day: str, name: str, days: int = 0) -> float | None:
-    try:
-        first = date.fromisoformat(day) + timedelta(days) if day else None
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"{name} is {day!r}, not a day such as 2026-11-29.") from error
-    return None if first is None else datetime(first.year, first.month, first.day, tzinfo=UTC).timestamp()
-
-
-def _fits(store: Store, record: SessionRecord, filters: HitFilters) -> bool:
-    return _part(filters.folder, record.workdir) and (not filters.tool or _part(filters.tool, tool_of(store, record)))
-
-
-def _part(wanted: str, text: str) -> bool:
-    return wanted.casefold() in text.casefold()
 
 
 def _model(store: Store, handle: Handle) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from itertools import islice
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
-from palaver.errors import StoreError
+from palaver.errors import InvalidInput, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node, count_messages, lineage
 from palaver.store import SessionRecord, Store
@@ -20,11 +21,12 @@ _WITH_MODEL = ("model_change", "invocation")
 """Kinds of entries that say which model is asked."""
 
 
-class Filters(NamedTuple):
-    """Which sessions and calls count; an empty text is no filter. Days are those of UTC, both included.
+@dataclass(frozen=True)
+class Filters:
+    """Which sessions, calls and entries count; an empty text is no filter. Days are those of UTC, both included.
 
     Attributes:
-        since: The first day.
+        since: The first day, such as 2026-11-29.
         until: The last day.
         tool: A part of the name of the program that recorded the session.
         model: A part of the model's name.
@@ -37,20 +39,39 @@ class Filters(NamedTuple):
     model: str = ""
     folder: str = ""
 
+    def __post_init__(self) -> None:
+        """Require days.
+
+        Raises:
+            InvalidInput: A text is no day.
+        """
+        for name, text in (("since", self.since), ("until", self.until)):
+            try:
+                known = not text or date.fromisoformat(text).isoformat() == text
+            except ValueError:
+                known = False
+            if not known:
+                raise InvalidInput(f"{name} is {text!r}, not a day such as 2026-11-29.")
+
     def fits(self, record: SessionRecord, tool: str) -> bool:
         """Return whether a session counts."""
-        return _part(self.folder, record.workdir) and _part(self.tool, tool)
+        return is_part(self.folder, record.workdir) and is_part(self.tool, tool)
 
     def fits_row(self, row: StoredSessionRow) -> bool:
         """Return whether a session as a row counts."""
-        return _part(self.tool, row["tool"]) and self.has(day(row["updated_at"]), row["model"])
+        return is_part(self.tool, row["tool"]) and self.has(day(row["updated_at"]), row["model"])
 
     def has(self, at: str, model: str) -> bool:
         """Return whether a call of a day counts."""
-        return _part(self.model, model) and self.since <= at and (not self.until or at <= self.until)
+        return self.on(at) and is_part(self.model, model)
+
+    def on(self, at: str) -> bool:
+        """Return whether what happened on a day counts."""
+        return self.since <= at and (not self.until or at <= self.until)
 
 
-def _part(wanted: str, text: str) -> bool:
+def is_part(wanted: str, text: str) -> bool:
+    """Return whether a text contains what is wanted, ignoring case."""
     return wanted.casefold() in text.casefold()
 
 
@@ -117,7 +138,7 @@ def sessions(
     last = None if after is None else store.session(after)
     page = limit if filters == NO_FILTERS else None
     records = store.sessions(subject=subject, trashed=trashed, limit=page, after=last)
-    rows = (session_row(store, record) for record in records if _part(filters.folder, record.workdir))
+    rows = (session_row(store, record) for record in records if is_part(filters.folder, record.workdir))
     yield from islice((row for row in rows if filters.fits_row(row)), limit)
 
 

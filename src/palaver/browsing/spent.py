@@ -6,7 +6,6 @@ What a dialog cost is computed once, and kept in a file of the user's cache unti
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from palaver.browsing.sessions import day
 from palaver.errors import NotFound, NotReproducible, StoreDamaged
+from palaver.files import write_whole
 from palaver.folders import cache_folder
 from palaver.ids import DialogId
 from palaver.log import Handle, Invocation, Node, Span, entry_at
@@ -297,11 +297,8 @@ class Costs:
             self._known, self._changed = {name: row for name, row in self._known.items() if name in self._seen}, True
         if self._path is None or not self._changed:
             return
-        written = self._path.with_suffix(f".{os.getpid()}.tmp")
         with suppress(OSError):  # a cache folder that cannot be written only costs time
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            written.write_text(json.dumps({"made": _made(), "dialogs": self._known}), "utf-8")
-            written.replace(self._path)
+            write_whole(self._path, [json.dumps({"made": _made(), "dialogs": self._known}).encode()])
             self._changed = False
 
 

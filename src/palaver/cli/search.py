@@ -10,6 +10,7 @@ from typer import Argument, BadParameter, Option
 
 from palaver.browsing.places import locate
 from palaver.browsing.search import HitFilters, HitRow, hits, index
+from palaver.browsing.sessions import Filters
 from palaver.cli.options import (
     FolderOption,
     JsonOption,
@@ -62,7 +63,9 @@ def run(
         if left := index(source, within):
             missing = counted(left, "newest entry is", "newest entries are")
             complain(f"The store may only be read: its {missing} not searched.", "yellow")
-        rows = list(hits(source, query, within, limit, HitFilters(since, until, role, tool, agent, folder, model)))
+        rows = list(
+            hits(source, query, within, limit, HitFilters(Filters(since, until, tool, model, folder), role, agent))
+        )
     with paged(data=json):
         for row in rows:
             title = shorten(row["title"], _TITLE, placeholder=" …")

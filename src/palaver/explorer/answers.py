@@ -13,7 +13,7 @@ from palaver.browsing.differences import BlockRow, CallsRow, calls_row, dialogs_
 from palaver.browsing.entries import entries, length, originals
 from palaver.browsing.outline import ItemRow, WordsRow, first_words, outline
 from palaver.browsing.search import HitFilters, hits
-from palaver.browsing.sessions import dialogs, priced, session_row, sessions
+from palaver.browsing.sessions import Filters, dialogs, priced, session_row, sessions
 from palaver.browsing.why import in_view, why
 from palaver.context import POLICIES, Meter
 from palaver.errors import DISTRIBUTION, InvalidInput
@@ -401,7 +401,7 @@ def search(  # noqa: PLR0913, PLR0917 - the words of the address
     model: str = "",
 ) -> Answer:
     """Return the best hits, and how many entries are not indexed yet."""
-    filters = HitFilters(since, until, role, tool, agent, folder, model)
+    filters = HitFilters(Filters(since, until, tool, model, folder), role, agent)
     if not words(q):
         raise InvalidInput("It has no letter, digit or pictograph to search for.")
     within = _session(source, in_) if in_ else None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import mkstemp
 from threading import Lock
 
 from palaver.errors import InvalidInput, StoreError
+from palaver.files import write_whole
 
 _ID = 32
 """Digits of the id of a session."""
@@ -64,11 +63,5 @@ class LastSeen:
         return {}
 
     def _write(self, marks: Mapping[str, int]) -> None:
-        """Replace the file as a whole; only its owner can read it."""
-        if self.path is None:
-            return
-        self.path.parent.mkdir(0o700, parents=True, exist_ok=True)
-        descriptor, unnamed = mkstemp(dir=self.path.parent, prefix=".seen.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(marks, file)
-        Path(unnamed).replace(self.path)
+        if self.path is not None:
+            write_whole(self.path, [json.dumps(marks).encode()])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from palaver.errors import InvalidInput
+from palaver.files import write_whole
 from palaver.lab.results import CallRow, DoneFile, LabRun, ReplayRow, SessionRow, Table
 
 _DIGITS = 9
@@ -20,27 +19,8 @@ _RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
 """The beginning of a row's line, with its type."""
 
 
-def write_private(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file atomically, readable only by its owner.
-
-    Raises:
-        OSError: It cannot be written; the error names the file.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # a random name: on a cluster, a second attempt at a task can have the same process number
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            for line in lines:
-                file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:  # the error of a full disk names no file
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
+def _write(path: Path, lines: Iterable[str]) -> None:
+    write_whole(path, (f"{line}\n".encode() for line in lines))
 
 
 class Results:
@@ -79,11 +59,11 @@ class Results:
         for part in self.folder.rglob(".*.part"):
             part.unlink(missing_ok=True)
         exact = json.dumps(run.to_dict(), ensure_ascii=False)  # prices are small numbers
-        write_private(self.folder / "run.json", [exact])
+        _write(self.folder / "run.json", [exact])
 
     def finish(self, table: Table) -> None:
         """Write the table of all policies over all sessions."""
-        write_private(self.folder / "table.json", [_json(table.to_dict())])
+        _write(self.folder / "table.json", [_json(table.to_dict())])
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
 
@@ -99,7 +79,7 @@ class Results:
 
     def write_file(self, digest: str, run: str, done: DoneFile) -> None:
         """Write the result of a file."""
-        write_private(self.folder / "files" / f"{digest[:24]}.json", [_json({"run": run, **done.to_dict()})])
+        _write(self.folder / "files" / f"{digest[:24]}.json", [_json({"run": run, **done.to_dict()})])
 
     def session_done(self, key: str, run: str) -> bool:
         """Return whether a session is finished in this run."""
@@ -111,7 +91,7 @@ class Results:
 
     def write_session(self, row: SessionRow, replays: Iterable[tuple[ReplayRow, tuple[CallRow, ...]]]) -> None:
         """Write a session atomically; each replay is released as soon as it is written."""
-        write_private(self._path(row.session), _lines(row, replays))
+        _write(self._path(row.session), _lines(row, replays))
 
     def sessions(self) -> Iterator[str]:
         """Yield the keys of the finished sessions."""

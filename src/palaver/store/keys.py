@@ -14,10 +14,10 @@ from hashlib import scrypt, sha256
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any, Protocol
 
 from palaver.errors import InvalidInput, MissingExtra, StoreError
+from palaver.files import flush_names, write_once
 from palaver.ids import SessionId
 
 KEY_BYTES = 32
@@ -85,7 +85,7 @@ class KeyFolder:
         if not about.exists():
             salt = os.urandom(_SALT_BYTES)
             sealed = _seal(_master(passphrase, salt, _COST), _CHECK.encode(), _CHECK)
-            _write_once(about, json.dumps({"scrypt": _COST, "salt": salt.hex(), "check": sealed.hex()}).encode())
+            write_once(about, json.dumps({"scrypt": _COST, "salt": salt.hex(), "check": sealed.hex()}).encode())
         try:
             said = json.loads(about.read_text("utf-8"))
             self._master = _master(passphrase, bytes.fromhex(said["salt"]), said["scrypt"])
@@ -98,7 +98,7 @@ class KeyFolder:
 
     def new(self, session_id: SessionId, /) -> bytes:
         """Return the key of a session, and make one where it has none."""
-        _write_once(self._file(session_id), _seal(self._master, os.urandom(KEY_BYTES), session_id))
+        write_once(self._file(session_id), _seal(self._master, os.urandom(KEY_BYTES), session_id))
         return self.key(session_id)
 
     def key(self, session_id: SessionId, /) -> bytes:
@@ -122,7 +122,7 @@ class KeyFolder:
             file.flush()
             os.fsync(file.fileno())
         self._file(session_id).unlink(missing_ok=True)
-        _flush_names(self.folder)
+        flush_names(self.folder)
 
     def _file(self, session_id: SessionId) -> Path:
         plain = _ID.fullmatch(session_id)  # a store may come from someone else, with ids that lead out of the folder
@@ -149,27 +149,3 @@ def _opened(master: Any, sealed: bytes, name: str) -> bytes | None:  # noqa: ANN
     except (invalid, ValueError):
         return None
     return opened
-
-
-def _write_once(file: Path, data: bytes) -> None:
-    """Write a file unless it is there, durably, whole or not at all."""
-    descriptor, unnamed = mkstemp(dir=file.parent, prefix=".new-")  # mode 0600
-    try:
-        with open(descriptor, "wb") as whole:  # noqa: PTH123 - a descriptor
-            whole.write(data)
-            whole.flush()
-            os.fsync(descriptor)
-        with suppress(FileExistsError):
-            os.link(unnamed, file)
-    finally:
-        Path(unnamed).unlink()
-    _flush_names(file.parent)
-
-
-def _flush_names(folder: Path) -> None:
-    with suppress(OSError):  # folders cannot be flushed on Windows
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -19,13 +19,14 @@ from typing import Any, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from palaver.errors import Conflict, InvalidInput, MissingExtra, MissingFile, PalaverError, StoreDamaged, StoreError
+from palaver.files import write_whole
 from palaver.ids import SessionId, now
 from palaver.log import Header
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import ARCHIVE, Copyable, SessionRecord, Store
 from palaver.transfer.bundle import export_bundle, import_bundle
-from palaver.transfer.bundles import note_of, put_file
+from palaver.transfer.bundles import note_of
 from palaver.transfer.ways import SessionAt, Way
 
 _PIECE = 1 << 20
@@ -87,7 +88,7 @@ class FolderShelf:
 
     def put(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write a file that only its owner can read."""
-        put_file(self.path / name, pieces)
+        write_whole(self.path / name, pieces)
 
     def get(self, name: str) -> Iterator[bytes]:
         """Read a file."""

@@ -6,17 +6,16 @@ the next sync replaces both by one. A file appears whole or not at all.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from hashlib import file_digest
 from pathlib import Path
 
+from palaver.files import write_whole
 from palaver.ids import SessionId
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
-from palaver.store.sqlite.opening import flush_names
 from palaver.transfer.bundle import export_bundle, import_bundle_file
 
 _NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{16})\.bundle")
@@ -57,7 +56,7 @@ class BundleFolder:
         """Write the file of a session, then delete those that it replaces."""
         path = self.path / f"{session_id}-{digest}.bundle"
         if not path.exists():
-            put_file(path, export_bundle(store, session_id))
+            write_whole(path, export_bundle(store, session_id))
         for old in replacing:
             if old != path:
                 old.unlink(missing_ok=True)
@@ -81,25 +80,9 @@ class BundleFolder:
         """Delete the files of a session, and keep the id of the receipt for other machines."""
         path = self.path / f"{session_id}{_ERASED}"
         if not path.exists():
-            put_file(path, [f"{receipt}\n".encode()])
+            write_whole(path, [f"{receipt}\n".encode()])
         for file in files:
             file.unlink(missing_ok=True)
-
-
-def put_file(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that appears whole or not at all, durably, in a folder that only its owner can read."""
-    path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE), "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    flush_names(path.parent)
 
 
 def note_of(path: Path) -> NotedFile:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from palaver.errors import Ambiguous, Erased, InvalidInput, MissingFile, NotFound, PalaverError, StoreError
+from palaver.files import flush_names
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node, Span, decode_entry, erased_since
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.protocol import SessionRecord, Store
-from palaver.store.sqlite.opening import flush_names
 from palaver.transfer.files import sealed, unsealed
 from palaver.transfer.landing import warn_of_log
 from palaver.transfer.records import EntryRecord, Payload, Record, from_line, to_line

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import mkstemp
 from time import monotonic, sleep
 from urllib.parse import quote
 
 import apsw
 
 from palaver.errors import InvalidInput, MissingFile, PalaverError, StoreDamaged, StoreError
+from palaver.files import flush_names, write_once
 from palaver.ids import now
 from palaver.store.protocol import Durability
 from palaver.store.sql.statements import KEPT, Migration, check_format, check_keys, migrations, require_kept
@@ -184,9 +184,6 @@ def _make(path: Path) -> None:
     """Make the file and the folders above it, readable by nobody else from the first moment on; SQLite copies the mode to its side files.
 
     A log without its file belongs to a store that was moved: SQLite would delete it, and what was acknowledged with it.
-
-    The file gets its name when it is closed already: closing a descriptor drops all locks that this process has on a file, also those of
-    another handle (https://www.sqlite.org/howtocorrupt.html, section 2.2).
     """
     left = path.with_name(f"{path.name}-wal")
     orphaned = left.exists()  # asked first: whoever makes a store makes its log later
@@ -201,23 +198,7 @@ def _make(path: Path) -> None:
     for folder in reversed([place for place in path.parents if not place.exists()]):
         folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
         flush_names(folder.parent)
-    descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    os.close(descriptor)
-    try:
-        with suppress(FileExistsError):  # another was faster
-            os.link(unnamed, path)
-    finally:
-        Path(unnamed).unlink()
-
-
-def flush_names(folder: Path) -> None:
-    """Let the names in a folder survive a power cut."""
-    with suppress(OSError):  # folders cannot be flushed on Windows
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    write_once(path)
 
 
 def _look(path: Path) -> os.stat_result:
