@@ -51,7 +51,7 @@ def test_a_listing_loads_the_store_alone(tmp_path_factory: pytest.TempPathFactor
     store = tmp_path_factory.mktemp("store") / "store.db"
     made = f"from palaver.store import SqliteStore\nSqliteStore({str(store)!r}).close()\n"
     found = modules(made + RUN.format(words=["sessions", "--store", str(store)]))
-    assert rooms(found) == {"browsing", "cli", *ERRORS, "folders", "ids", "log", "messages", "store"}
+    assert rooms(found) == {"browsing", "cli", *ERRORS, "files", "folders", "ids", "log", "messages", "store"}
     assert found.isdisjoint({"anyio", "asyncio", "tiktoken", "yaml", "zstandard", "psycopg", "rich"})
 
 
