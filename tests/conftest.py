@@ -23,7 +23,17 @@ settings.register_profile(
 settings.load_profile("default")
 
 # Variables that would let a test reach another machine, or depend on the user or the terminal.
-FOREIGN_ENVIRONMENT = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "PALAVER_STORE", "XDG_", "COLUMNS", "LINES")
+FOREIGN_ENVIRONMENT = (
+    "_API_KEY",
+    "_PROXY",
+    "_proxy",
+    "_BASE_URL",
+    "PALAVER_STORE",
+    "OTEL_",
+    "XDG_",
+    "COLUMNS",
+    "LINES",
+)
 
 
 class NetworkForbiddenError(AssertionError):

@@ -2,15 +2,28 @@
 
 import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pytest_examples import CodeExample, EvalExample, find_examples
 
+from tests.collector import collecting
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXAMPLES = list(find_examples(*PAGES))
 SKIP = "skip:"
+SERVERS = {"docs/how-to/telemetry.md": "collector"}
+"""Pages whose Python talks to a server, and the fixture that runs it."""
+
+
+@pytest.fixture
+def collector(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run a collector of traces, and name its address in the environment."""
+    with collecting(tmp_path_factory.mktemp("collector")) as running:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
+        yield
 
 
 def _page(example: CodeExample) -> str:
@@ -19,13 +32,19 @@ def _page(example: CodeExample) -> str:
 
 @pytest.mark.parametrize("page", sorted({_page(example) for example in EXAMPLES}))
 def test_the_python_of_a_page_runs(
-    page: str, eval_example: EvalExample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    eval_example: EvalExample,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     """The blocks of a page run in order, in one namespace and an empty folder, and print what their `#>` lines say.
 
     A block opts out with a reason: ```` ```python test="skip: needs an API key" ````.
     """
     monkeypatch.chdir(tmp_path)
+    if page in SERVERS:
+        request.getfixturevalue(SERVERS[page])
     names: dict[str, object] = {}
     for example in EXAMPLES:
         opted_out = example.prefix_settings().get("test", "").startswith(SKIP)

@@ -79,6 +79,7 @@ class _Open:
     span: Span
     token: Token[otel_context.Context]
     provider: str = ""
+    conversation: str = ""
     tools: frozenset[str] = frozenset()
     calls: dict[tuple[int, str], _Open] = field(default_factory=dict)
     chat: _Open | None = None
@@ -97,7 +98,7 @@ class Telemetry:
 
         Args:
             provider: The destination of spans. Default: the process's provider.
-            content: Whether spans contain the conversation: requests, arguments, results and answers. Off by default, because they may be secret.
+            content: Whether spans contain the conversation: instructions, requests, arguments, results and answers. Off by default, because they may be secret.
         """
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
@@ -160,16 +161,17 @@ class Telemetry:
 
     def _start_turn(self, event: TurnStarting) -> None:
         trace: Trace = event.trace
+        conversation = getattr(trace.dialog, "session_id", "")
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": trace.agent_name,
             "gen_ai.provider.name": event.provider,
             "gen_ai.request.model": event.model,
-            "gen_ai.conversation.id": getattr(trace.dialog, "session_id", ""),
+            "gen_ai.conversation.id": conversation,
             "palaver.dialog.id": trace.dialog_id,
         }
         turn = self._open(f"invoke_agent {trace.agent_name}", SpanKind.INTERNAL, attributes)
-        turn.provider, turn.tools = event.provider, frozenset(event.tools)
+        turn.provider, turn.conversation, turn.tools = event.provider, conversation, frozenset(event.tools)
         self._turns.append(turn)
 
     def _finish_turn(self, trace: Trace) -> None:
@@ -214,6 +216,7 @@ class Telemetry:
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": turn.provider or request.profile.name,
             "gen_ai.request.model": request.model,
+            "gen_ai.conversation.id": turn.conversation,
         }
         if request.call is not None:
             attributes["gen_ai.request.max_tokens"] = request.call.max_tokens
@@ -222,6 +225,8 @@ class Telemetry:
             turn.span.set_attribute(COMPACTED, value=True)
         if self._content and request.view is not None:
             attributes["gen_ai.input.messages"] = _input(request.view)
+            if request.view.system:
+                attributes["gen_ai.system_instructions"] = _instructions(request.view)
         turn.chat = self._open(f"chat {request.model}", SpanKind.CLIENT, attributes)
 
     def _answered(self, turn: _Open, message: Message) -> None:
@@ -236,10 +241,12 @@ class Telemetry:
             **_usage(usage.input_tokens, usage.output_tokens),
         }
         span.set_attributes({name: value for name, value in facts.items() if value})
-        if message.stop_reason is not None:
-            span.set_attribute("gen_ai.response.finish_reasons", (message.stop_reason.value,))
+        reason = "" if message.stop_reason is None else message.stop_reason.value
+        if reason:
+            span.set_attribute("gen_ai.response.finish_reasons", (reason,))
         if self._content:
-            said = {"role": "assistant", "parts": list(map(part_of, message.contents))}
+            parts = list(map(part_of, message.contents))
+            said = {"role": "assistant", "parts": parts, "finish_reason": reason}
             span.set_attribute("gen_ai.output.messages", canonical_json([said]).decode())
         self._end_chat(turn)
 
@@ -314,6 +321,11 @@ def _input(view: View) -> str:
         for turn in exchange.turns
     )
     return canonical_json(list(said)).decode()
+
+
+def _instructions(view: View) -> str:
+    """Return the instructions of a view in the conventions' format, a list of parts."""
+    return canonical_json([part_of(block.content) for block in view.system]).decode()
 
 
 def part_of(content: Content, derived: str = "") -> dict[str, Any]:
