@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from palaver import Prompt
+from palaver import Prompt, Session, SqliteStore
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, needs_work, subagent, waiting_calls
 from palaver.agent.approvals import Approver, annotate
 from palaver.browsing.composition import marks
 from palaver.browsing.entries import entries as rows_of
 from palaver.browsing.outline import first_words, outline
-from palaver.errors import AgentFailure, DecisionNeeded, InvalidInput, NotFound
+from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput, NotFound
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.providers import ScriptedProvider
@@ -133,6 +134,26 @@ def test_an_unknown_decision_decides_nothing() -> None:
             annotate(agent.store, agent.current_dialog.dialog_id, foreign)
         assert agent.respond(return_session=True).state == "waiting"
         assert (agent.waiting, paid) == ((call,), [])
+
+
+def test_of_two_decisions_made_at_once_one_counts(tmp_path: Path) -> None:
+    """Who does not replace a decision gets Conflict where there is one, with its maker; of several threads, one decides."""
+    with SqliteStore(tmp_path / "store.db") as store:
+        agent, _ = scripted([calling("pay", amount=5), "Paid."], bank()[1], store=store)
+        (call,) = agent.respond("pay 5", return_session=True).waiting
+        dialog_id, session_id = agent.current_dialog.dialog_id, agent.current_dialog.session_id
+
+        def made(who: str) -> bool:
+            with suppress(Conflict):
+                decide(Session.open(store, session_id).dialog(dialog_id), call.id, Decision(by=who), replace=False)
+                return True
+            return False
+
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(made, map(str, range(8)))) == 1
+        decide(agent.current_dialog, call.id, Decision(decision="deny", by="ann"))
+        with pytest.raises(Conflict, match="by ann already: deny"):
+            decide(agent.current_dialog, call.id, Decision(), replace=False)
 
 
 # --- messages while a call waits ------------------------------------------------------------------------------------------

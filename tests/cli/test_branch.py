@@ -32,6 +32,10 @@ def test_a_fork_goes_on_by_itself(stocked: Palaver) -> None:
     assert made["parent"] == main
     row = next(row for row in stocked("branch", "tree", "talk", "--json").rows() if row["dialog"] == made["dialog"])
     assert (row["parent"], row["messages"], row["relation"]) == (main, 2, "fork")
+    made = stocked("branch", "fork", "talk:0", "--json").row()
+    row = next(row for row in stocked("branch", "tree", "talk", "--json").rows() if row["dialog"] == made["dialog"])
+    assert (row["parent"], row["messages"], row["main"]) == (main, 1, False)
+    assert stocked("branch", "fork", "talk:0", "--last", 1).code == Exit.USAGE
 
 
 def test_a_branch_is_merged_once(stocked: Palaver) -> None:

@@ -120,6 +120,22 @@ def test_deep_trees_need_no_recursion() -> None:
     assert lines[2].startswith("    └─ [")
 
 
+def test_a_fork_begins_after_an_entry(five: Dialog) -> None:
+    """It shares all up to the entry, wherever its handle is, and the parent stays as it was; an entry elsewhere is unknown, `last_n` contradicts it."""
+    places = [five.messages.handle(index) for index in range(5)]
+    child = five.fork(at=str(places[2]))
+    leaf = child.fork(at=places[1])
+    for made, kept in ((child, 3), (leaf, 2)):
+        assert list(made.messages.bare()) == list(five.messages.bare())[:kept]
+        assert made.tree_node.split_point == kept
+    child.put_text("elsewhere")
+    assert len(five.messages) == 5
+    with pytest.raises(NotFound):
+        leaf.fork(at=places[4])
+    with pytest.raises(InvalidInput, match="one of the two"):
+        five.fork(2, at=places[1])
+
+
 def test_law_11_a_fork_costs_the_same_whatever_the_length() -> None:
     """A fork reads and writes a bounded number of headers and no body, however long the log is."""
 

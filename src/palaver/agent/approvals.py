@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from palaver.agent.turn import ABANDON, TurnState, read_turn, subagent_dialog
-from palaver.errors import Ambiguous, InvalidInput, NotFound
+from palaver.errors import Ambiguous, Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Entry, Handle, decode_entry, draft
 from palaver.log.entries import Approval
@@ -182,18 +182,27 @@ def waiting_calls(store: Store, session_id: SessionId | None = None, *, decided:
                         yield WaitingCall(record, node.dialog_id, call, turn.answered, turn.deadline)
 
 
-def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
+def decide(dialog: Dialog, call_id: str, decision: Decision, *, replace: bool = True) -> Handle:
     """Record a decision in the dialog whose call waits, and return its handle. The newest decision counts.
 
     Args:
         dialog: The dialog of the call, or an ancestor of it, opened by any process.
         call_id: The id of the call from `open_calls`.
         decision: The decision.
+        replace: Whether it replaces a decision that is there; False for one that a person makes without knowing of it.
 
     Raises:
+        Conflict: The call has a decision, and `replace` is False. Of two that are made at once, one is recorded.
         NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has begun or has a result.
         Ambiguous: Calls of several dialogs that wait have this id: some providers number the calls of each answer anew.
     """
+    if replace:
+        return _decide(dialog, call_id, decision)
+    with dialog.store.transaction(lock=f"decide {dialog.session_id}"):
+        return _decide(dialog, call_id, decision, replace=False)
+
+
+def _decide(dialog: Dialog, call_id: str, decision: Decision, *, replace: bool = True) -> Handle:
     waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
     named = [(place, turn, call) for place, turn, call in waiting if call.id == call_id]
     places = [made for made in named if call_id not in made[1].decisions] or named
@@ -205,6 +214,10 @@ def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
     place, turn, call = places[0]
     if turn.expired and call_id not in turn.decisions:
         raise NotFound(call_id, what="open call", hint="It waited too long for a decision, and is refused.")
+    if not replace and (known := turn.decisions.get(call_id)) is not None:
+        who = f" by {known.by}" if known.by else ""
+        why = f"Call {call_id} of {call.name} has a decision{who} already: {known.decision}."
+        raise Conflict(place, why=why, hint="`palaver approve` and `palaver deny` replace it until the call begins.")
     return annotate(dialog.store, place, decision.entry(call))
 
 

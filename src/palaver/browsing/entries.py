@@ -185,7 +185,7 @@ class PinRow(TypedDict):
 
 
 def labels(session: Session) -> Iterator[LabelRow]:
-    """Yield the labels of a session. Reads the headers of all its dialogs."""
+    """Yield the labels of a session."""
     for place, label in session.labels.items():
         yield {"handle": str(place), "label": label}
 

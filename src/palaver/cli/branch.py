@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from palaver.agent.checkpoints import Checkpoint, GitTree, files_at, restore_files, undo_of
+from palaver.browsing import actions
 from palaver.browsing.differences import dialogs_row
 from palaver.browsing.entries import labels, pins
 from palaver.browsing.places import locate
 from palaver.browsing.sessions import dialogs
 from palaver.cli.app import group
 from palaver.cli.location import located
-from palaver.cli.options import JsonOption, SessionArgument, StoreOption, YesOption, opened
+from palaver.cli.options import EntryArgument, JsonOption, SessionArgument, StoreOption, YesOption, opened
 from palaver.cli.terminal import emit, listed, paged, say
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import BranchSummary, Handle
 from palaver.plurals import counted
 from palaver.session import Dialog, Session
-from palaver.session.marks import holders
 from palaver.store.titles import title
 
 app = group(
@@ -73,14 +73,17 @@ def diff(
 
 @app.command()
 def fork(
-    session: SessionArgument,
+    session: EntryArgument,
     last: Annotated[int, Option("--last", min=0, help="Keep only the first message and the last N; 0 keeps all.")] = 0,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fork a dialog. The new one shares what was said, and each continues by itself; nothing is copied."""
-    with located(session, store, writes=True) as (_, dialog, _, _):
-        made = dialog.fork(last)
+    """Fork a dialog, at its end or after an entry. The new one shares what was said, and each continues by itself; nothing is copied."""
+    with located(session, store, writes=True, entries=True) as (there, named, handle, _):
+        if handle is not None and last:
+            raise BadParameter("it counts from the end of a dialog; name no entry.", param_hint="--last")
+        dialog = named if handle is None else actions.holding(there, handle)
+        made = dialog.fork(last, at=handle)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
         emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
 
@@ -106,9 +109,9 @@ def rewind(
             _undo_rewind(session, dialog, files=files, yes=yes, json=json)
             return
         handle = _entry(handle, place)
-        holding = _holding(session, handle)
-        preview = session.rewind(handle, holding)
-        back = _FilesBack.at(holding, handle) if files else None
+        holder = actions.holding(session, handle)
+        preview = session.rewind(handle, holder)
+        back = _FilesBack.at(holder, handle) if files else None
         made = None
         if yes:
             with source.transaction():  # the conversation goes back only if the files do
@@ -198,12 +201,6 @@ def merge(
 # --- marks ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _holding(session: Session, place: Handle) -> Dialog:
-    """Return the dialog that a mark is made in: the main one if it has the entry, else the entry's own."""
-    own = holders(session.store, session.session_id, place._replace(block=None))
-    return session.root if session.root.dialog_id in own else session.dialog(place.dialog)
-
-
 @app.command()
 def label(
     place: PlaceArgument,
@@ -234,24 +231,14 @@ def pin(place: PlaceArgument, undo: UndoOption = False, store: StoreOption = Non
         session, dialog, handle, _ = locate(source, place, only=":" in place, entries=True)
         if handle is not None or undo:
             handle = _entry(handle, place)._replace(block=None)
-            dialog = _holding(session, handle)
-            _pin(dialog, handle, undo=undo)
+            dialog = actions.holding(session, handle)
+            actions.pin(dialog, handle, undo=undo)
         rows = list(pins(dialog))
         for row in rows:
             gone = "" if row["shown"] else "  (not in the view: undo the compaction that left it out)"
             emit(json, row, f"{row['handle']}  {row['text']}{gone}")
     if not (rows or json):
         say("Nothing is pinned.")
-
-
-def _pin(dialog: Dialog, place: Handle, *, undo: bool) -> None:
-    pinned, kind = place in dialog.marks.pins, dialog.store.header(place.dialog, place.seq).kind
-    if undo and not pinned:
-        raise InvalidInput(f"{place} is not pinned.", hint="`palaver branch pin SESSION` lists what is.")
-    if not undo and kind not in {"message", "branch_summary"}:
-        raise InvalidInput(f"{place} is not a message (its kind is {kind}): no view shows it.")
-    if undo or not pinned:
-        dialog.marks.pin(place, pinned=not undo)
 
 
 @app.command()

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from typer import Argument, BadParameter, Option
 
 from palaver.agent import Decision, WaitingCall, decide, waiting_calls
+from palaver.browsing.actions import waiting_row
 from palaver.browsing.places import locate
 from palaver.cli.options import JsonOption, OneOption, StoreOption, opened
 from palaver.cli.terminal import emit, paged, print_rows, say, when
 from palaver.errors import Ambiguous, NotFound
-from palaver.messages import thaw
 from palaver.session import Session
 
 CallsArgument: TypeAlias = Annotated[
@@ -102,7 +102,13 @@ def _decide(
         ]:  # every name is checked before anything is written
             place = decide(Session(store, named.session.session_id).dialog(named.dialog_id), named.call.id, decision)
             done = {"approve": "Approved", "deny": "Refused", "edit": "Approved with other arguments"}[word]
-            row = _row(named) | {"decision": word, "by": decision.by, "always": decision.always, "handle": str(place)}
+            row: dict[str, Any] = {
+                **waiting_row(named),
+                "decision": word,
+                "by": decision.by,
+                "always": decision.always,
+                "handle": str(place),
+            }
             later = f", and later calls of {named.call.name} in this session" if decision.always else ""
             emit(json, row, f"{done}: {named.call.name} ({named.call.id}){later}.")
 
@@ -129,19 +135,6 @@ def _named(waiting: list[WaitingCall], decided: list[WaitingCall], name: str) ->
 def _list(waiting: list[WaitingCall], *, json: bool) -> None:
     with paged(data=json):
         if waiting or json:
-            print_rows(json, map(_row, waiting), _COLUMNS, cut={"arguments": 20}, drop=("until", "since"))
+            print_rows(json, map(waiting_row, waiting), _COLUMNS, cut={"arguments": 20}, drop=("until", "since"))
         else:
             say("No call waits for a decision.")
-
-
-def _row(waiting: WaitingCall) -> dict[str, Any]:
-    return {
-        "call": waiting.call.id,
-        "tool": waiting.call.name,
-        "arguments": thaw(waiting.call.args),
-        "session": waiting.session.session_id,
-        "name": waiting.session.name,
-        "dialog": waiting.dialog_id,
-        "since": waiting.since,
-        "until": waiting.deadline,
-    }

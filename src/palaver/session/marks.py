@@ -33,7 +33,7 @@ class Marks:
 
     @property
     def labels(self) -> Mapping[Handle, str]:
-        """The labels in force. Reads the headers of the whole dialog, including entries that a fork left out."""
+        """The labels in force, including those of entries that a fork left out."""
         spans = self._dialog.spans()
         labels: dict[Handle, str] = {}
         for entry, place in _labels(self.store, _with_gaps(self.store, spans)):
@@ -138,9 +138,9 @@ def _set(marks: dict[Handle, Any], place: Handle, value: object) -> None:
 
 def _labels(store: Store, spans: Iterable[Span]) -> Iterator[tuple[Label, Handle]]:
     for span in spans:
-        for header in store.headers(span.dialog, span.start, span.stop):
+        for header in reversed(list(store.latest_of_kind(span.dialog, "label", span.start, span.stop))):
             place = Handle(span.dialog, header.seq)
-            if header.kind == "label" and isinstance(entry := entry_at(store, place), Label):
+            if isinstance(entry := entry_at(store, place), Label):
                 yield entry, place
 
 

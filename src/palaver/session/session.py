@@ -11,7 +11,7 @@ from typing import Any, Self, TextIO, overload
 from palaver import erasure, providers, tools, wire
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, rule
+from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, messages_in, rule, upto
 from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent, words_of
 from palaver.messages.frozen import EMPTY
 from palaver.notebook import MOST, html_table
@@ -399,7 +399,7 @@ class Session:
 
     @property
     def labels(self) -> Mapping[Handle, str]:
-        """The labels in force in all its dialogs, the newest of each entry; reads the headers of the whole session."""
+        """The labels in force in all its dialogs, the newest of each entry."""
         return labels_of(self.store, self.store.nodes(self.session_id))
 
     def quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
@@ -965,8 +965,8 @@ class Dialog:
 
     # --- branches ----------------------------------------------------------------------------------------------------------------------
 
-    def fork(self, last_n: int = 0, first_k: int = 1) -> Dialog:
-        """Branch off: a child with all messages, or with the first `first_k` and the last `last_n`.
+    def fork(self, last_n: int = 0, first_k: int = 1, *, at: Handle | str | None = None) -> Dialog:
+        """Branch off: a child with all messages, with those up to an entry, or with the first `first_k` and the last `last_n`.
 
         Nothing is copied: the child shares the entries, and later appends are separate. An entry that is not a message belongs to the message
         before it. Queued messages stay with the parent. If another writer continued the turn, the child has what this object knows; `reload` first to have all.
@@ -974,19 +974,29 @@ class Dialog:
         Args:
             last_n: How many of the last messages to keep; 0 keeps all.
             first_k: How many of the first messages to keep, when `last_n` is not 0.
+            at: The last entry that the child shares. Default: the newest.
 
         Raises:
             TypeError: One of the numbers is not a whole number.
-            InvalidInput: One of them is negative.
+            InvalidInput: One of them is negative, or `at` comes with `last_n`.
+            NotFound: The dialog does not contain the entry `at`.
         """
         for name, value in (("last_n", last_n), ("first_k", first_k)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} is a whole number of messages, not {a_type(value)}.")
             if value < 0:
                 raise InvalidInput(f"{name} is {value}; a fork keeps 0 messages or more.")
+        if at is not None and last_n:
+            raise InvalidInput(
+                "A fork keeps the entries up to `at`, or the last `last_n` messages; give one of the two."
+            )
         self.opened.refresh()
-        ranges, kept = branches.window(self.opened, last_n, first_k)
-        node = child_of(self.opened.node, ranges, kept, relation="fork", window=(last_n, first_k))
+        if at is None:
+            ranges, kept = branches.window(self.opened, last_n, first_k)
+            node = child_of(self.opened.node, ranges, kept, relation="fork", window=(last_n, first_k))
+        else:
+            ranges = upto(self.opened.spans(), self.session.place(at)._replace(block=None))
+            node = child_of(self.opened.node, ranges, messages_in(self.store, ranges), relation="fork")
         child = self.session.opened.new_dialog(node)
         child.opened.prompt.value = self.opened.prompt.value  # also one that no entry names yet
         return child
