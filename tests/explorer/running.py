@@ -67,13 +67,15 @@ def story(store: SqliteStore, said: str = "said", name: str = "talk", small: int
 
 
 @contextmanager
-def looked_at(folder: Path, stock: Callable[[SqliteStore], T]) -> Iterator[tuple[subprocess.Popen[str], Tab, T]]:
-    """Fill a store in a folder, open the explorer on it in a browser, and yield the server, the page and what was filled in."""
+def looked_at(
+    folder: Path, stock: Callable[[SqliteStore], T], *words: str
+) -> Iterator[tuple[subprocess.Popen[str], Tab, T]]:
+    """Fill a store in a folder, open the explorer on it in a browser, `words` after the command, and yield the server, the page and what was filled in."""
     with browser(folder / "chromium") as tab, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(folder))
         with SqliteStore(folder / "store.db", Durability.NORMAL) as store:
             filled = stock(store)
-        with explorer("--store", folder / "store.db", login=False) as (process, page):
+        with explorer("--store", folder / "store.db", *words, login=False) as (process, page):
             tab.open(page.address)
             yield process, tab, filled
 

@@ -191,15 +191,16 @@ def test_screens_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog]) -> Non
     tab.ask(f"{AXE.read_text(encoding='utf-8')}; 0")
     for route in _screens(dialog):
         assert "defect" not in tab.go(route)
-        _judged(tab, route)
+        judged(tab, route)
     for key in "/?":
         tab.press(key)
         tab.settle()
-        _judged(tab, key)
+        judged(tab, key)
         tab.press("Escape")
 
 
-def _judged(tab: Tab, what: str) -> None:
+def judged(tab: Tab, what: str) -> None:
+    """Check what is shown with axe-core, which is in the page, in windows of each kind."""
     for width, height, dark in LOOKS:
         tab.look(width, height, dark=dark)
         broken = tab.ask(

@@ -14,7 +14,7 @@ from tempfile import gettempdir, mkdtemp
 from typing import Annotated
 from urllib.parse import urlencode, urlsplit
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
 from palaver import transcripts
 from palaver.browsing.places import Location
@@ -36,26 +36,33 @@ _WHAT = (
     "Default: every session."
 )
 
+_WRITE = "Let the page fork, label, pin, approve and deny."
+
 
 def run(
     what: Annotated[str | None, Argument(metavar="SESSION|FILE|ADDRESS", help=_WHAT)] = None,
     *,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the browser.")] = True,
+    write: Annotated[bool, Option("--write", help=_WRITE)] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Look at sessions in the browser: what the model saw at each call, what had left, and why. Needs the extra `web`.
 
-    The page is served by this command, to this machine only, until Ctrl-C. The store is only read.
+    The page is served by this command, to this machine only, until Ctrl-C. Without --write the store is only read.
     """
+    if write and what is not None and Path(what).is_file():
+        raise BadParameter("a transcript is read and not kept; import it first.", param_hint="--write")
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         raise MissingExtra("`palaver open`", "web", package="uvicorn")
     from palaver.explorer.serving import browse, serve  # noqa: PLC0415 - it needs the extra
 
-    with interruptible(), _looked_at(what, store) as (source, to):
+    with interruptible(), _looked_at(what, store, write=write) as (source, to):
 
         def told(address: str) -> None:
-            emit(json, {"url": address, "store": source.name}, f"{source.name}: {address}", "Ctrl-C ends it.")
+            row = {"url": address, "store": source.name, "writes": write}
+            may = ("The page may fork, label, pin, approve and deny.",) if write else ()
+            emit(json, row, f"{source.name}: {address}", *may, "Ctrl-C ends it.")
             sys.stdout.flush()
             if browser and _has_browser():
                 browse(address)
@@ -70,7 +77,7 @@ def _has_browser() -> bool:
 
 
 @contextmanager
-def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Explored, str]]:
+def _looked_at(what: str | None, url: str | None, *, write: bool) -> Iterator[tuple[Explored, str]]:
     """Yield the source, and the screen to begin with."""
     if what is not None and Path(what).is_file():
         with _imported(Path(what)) as looked_at:
@@ -80,13 +87,15 @@ def _looked_at(what: str | None, url: str | None) -> Iterator[tuple[Explored, st
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
     marks, option = LastSeen(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
     screen = "/" if what is None else urlsplit(what).fragment
-    if screen.startswith("/"):
-        with opened(url, read_only=True) as store:
-            yield Explored(store=store, url=place, name=name, option=option, marks=marks), screen
-        return
-    assert what is not None  # noqa: S101 - it has no screen
-    with located(what, url, read_only=True, entries=True) as there:
-        yield Explored(store=there.dialog.store, url=place, name=name, option=option, marks=marks), _screen(there)
+    with opened(url, writes=True) if write else nullcontext() as writer:
+        if screen.startswith("/"):
+            with opened(url, read_only=True) as store:
+                yield Explored(store=store, url=place, name=name, writer=writer, option=option, marks=marks), screen
+            return
+        assert what is not None  # noqa: S101 - it has no screen
+        with located(what, url, read_only=True, entries=True) as there:
+            store, to = there.dialog.store, _screen(there)
+            yield Explored(store=store, url=place, name=name, writer=writer, option=option, marks=marks), to
 
 
 def _shown(url: str) -> str:

@@ -71,8 +71,13 @@ def _page(start: str, stop: str) -> range:
 
 
 def about(source: Explored) -> Answer:
-    """Return which palaver this is, what a command needs to find the store, and the policies."""
-    return {"version": version(DISTRIBUTION), "option": source.option, "policies": list(POLICIES)}
+    """Return which palaver this is, what a command needs to find the store, the policies, and whether the page may write."""
+    return {
+        "version": version(DISTRIBUTION),
+        "option": source.option,
+        "policies": list(POLICIES),
+        "writes": source.writer is not None,
+    }
 
 
 def session_list(source: Explored, limit: str = "", after: str = "") -> Answer:
@@ -204,8 +209,10 @@ def _begun_texts(value: Any) -> Any:  # noqa: ANN401 - JSON values
 
 
 def entry_marks(source: Explored, dialog: str) -> Answer:
-    """Return where to jump to."""
-    return {**marks(dialog_of(source, dialog))}
+    """Return where to jump to, and what people marked."""
+    opened = dialog_of(source, dialog)
+    labels = {str(place): label for place, label in opened.session.labels.items()}
+    return {**marks(opened), "labels": labels, "pins": [str(place) for place in opened.marks.pins]}
 
 
 def entry(source: Explored, handle: str) -> Answer:

@@ -25,9 +25,10 @@ class Explored:
     """The store that the page shows.
 
     Attributes:
-        store: The store, opened read-only.
+        store: The store, opened read-only; for an action the writer.
         url: Its address, for work in other processes.
         name: What the page calls it: no path, and no password.
+        writer: The same store, opened for the actions of the page; None where it only reads.
         option: What a command of the terminal adds to find the store; None where it cannot.
         marks: What the user has seen.
         numbered: The responses of the imported dialog whose calls were asked for last, by its state: numbering those of 30,000 entries is 0.2 s of work.
@@ -36,6 +37,7 @@ class Explored:
     store: Store
     url: str
     name: str
+    writer: Store | None = None
     option: str | None = ""
     marks: LastSeen = field(default_factory=LastSeen)
     numbered: dict[tuple[object, ...], list[ImportedCall]] = field(default_factory=dict, repr=False)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from http import HTTPStatus
@@ -33,6 +34,7 @@ from palaver.errors import (
     PalaverError,
     StoreError,
 )
+from palaver.explorer.actions import ACTIONS, ASKED
 from palaver.explorer.answers import ROUTES
 from palaver.explorer.api import LINES, Answer, Endpoint, Explored, Raw, as_data, as_json
 from palaver.explorer.door import problem
@@ -75,6 +77,8 @@ def application(source: Explored, answers: Sequence[Endpoint] = ROUTES) -> Starl
     routes += [
         Route(question.pattern, _working(question, source, places), methods=[question.method]) for question in WORK
     ]
+    routes += [Route(question.pattern, _answering(question.function, source, limiter)) for question in ASKED]
+    routes += [Route(action.pattern, _acting(action, source, limiter), methods=[action.method]) for action in ACTIONS]
     routes += [Route("/api/seen", _marking(source, limiter), methods=["POST"])]
     handlers: Mapping[Any, Any] = {PalaverError: _told, HTTPException: _missed}
     made = Starlette(routes=routes, exception_handlers=handlers)
@@ -134,10 +138,10 @@ async def _threaded(work: Callable[[], T], limiter: CapacityLimiter) -> T:
 
 
 def _answering(function: Callable[..., Answer], source: Explored, limiter: CapacityLimiter) -> _Handler:
-    known = list(signature(function).parameters.values())[1:]
+    known = _parameters(function)
 
     async def endpoint(request: Request) -> Response:
-        words = _words(request, known)
+        words = _words(_asked(request), known)
         answer = await _threaded(partial(function, source, **words), limiter)
         if isinstance(answer, Raw):
             return Response(answer.data, media_type=answer.media_type)
@@ -152,19 +156,29 @@ def _answering(function: Callable[..., Answer], source: Explored, limiter: Capac
 
 
 def _working(route: Endpoint, source: Explored, places: CapacityLimiter) -> _Handler:
-    known = list(signature(route.function).parameters.values())[1:]
+    known = _parameters(route.function)
 
     async def endpoint(request: Request) -> Response:
-        work = Work(route, source.url, _words(request, known), places)
+        work = Work(route, source.url, _words(_asked(request), known), places)
         return Response(headers=work.headers) if request.method == "HEAD" else work
 
     return endpoint
 
 
-def _words(request: Request, known: list[Parameter]) -> dict[str, str]:
-    """Return the parts of the path and the words of the query by the names of parameters."""
+def _parameters(function: Callable[..., Answer]) -> list[Parameter]:
+    """Return the parameters of a function after its source."""
+    return list(signature(function).parameters.values())[1:]
+
+
+def _asked(request: Request) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the path and the words of the query, with their names."""
+    yield from (*request.query_params.multi_items(), *request.path_params.items())
+
+
+def _words(texts: Iterable[tuple[str, str]], known: list[Parameter]) -> dict[str, str]:
+    """Return words by the names of parameters."""
     given: dict[str, list[str]] = {}
-    for name, word in (*request.query_params.multi_items(), *request.path_params.items()):
+    for name, word in texts:
         given.setdefault(name, []).append(word)
     words: dict[str, str] = {}
     for parameter in known:
@@ -203,6 +217,26 @@ async def _sent(request: Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidInput("The body of this request is not a JSON object.")
     return body
+
+
+def _acting(action: Endpoint, source: Explored, limiter: CapacityLimiter) -> _Handler:
+    known = _parameters(action.function)
+    writing = None if source.writer is None else replace(source, store=source.writer)
+
+    async def endpoint(request: Request) -> Response:
+        if writing is None:
+            return problem(403, "Refused", "This page only reads the store.", "Start it with `palaver open --write`.")
+        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return problem(415, "Refused", "An action is sent as JSON, with the content type application/json.")
+        said = await _sent(request)
+        if wrong := [name for name, word in said.items() if not isinstance(word, str)]:
+            raise InvalidInput(f"In this request, {', '.join(wrong)} is not a text.")
+        words = _words([*_asked(request), *said.items()], known)
+        return Response(
+            as_json(await _threaded(partial(action.function, writing, **words), limiter)), media_type="application/json"
+        )
+
+    return endpoint
 
 
 def _marking(source: Explored, limiter: CapacityLimiter) -> _Handler:

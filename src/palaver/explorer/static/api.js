@@ -79,7 +79,7 @@ async function asked(path, options) {
     response = await fetch(path, { credentials: "same-origin", ...options });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    const again = about.option === null ? "Open the file with `palaver open` again." : `Run \`palaver open '${location.href}'${about.option}\` to come back to this screen.`;
+    const again = about.option === null ? "Open the file with `palaver open` again." : `Run \`palaver open '${location.href}'${about.option}${about.writes ? " --write" : ""}\` to come back to this screen.`;
     throw new Problem("gone", "The server has ended.", again);
   }
   if (response.ok) return response;
@@ -92,9 +92,9 @@ export async function get(path, signal) {
   return exported ? kept(path) : (await asked(path, { signal })).json();
 }
 
-/** Send a value. */
+/** Send a value, and return the response. */
 export async function send(path, value) {
-  await asked(path, { method: "POST", body: JSON.stringify(value), headers: { "Content-Type": "application/json" } });
+  return asked(path, { method: "POST", body: JSON.stringify(value), headers: { "Content-Type": "application/json" } });
 }
 
 /** Read an answer of one JSON value a line, as it comes; an error is the last one. `options` are those of `fetch`. */

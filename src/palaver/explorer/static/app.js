@@ -10,6 +10,7 @@ import { Compare } from "./compare.js";
 import { Cost } from "./cost.js";
 import { Search } from "./search.js";
 import { Home } from "./home.js";
+import { Done } from "./acts.js";
 
 const SCREENS = { "": exported ? Sessions : Home, sessions: Sessions };
 const OF_SESSION = { "": Session, log: Session, call: CallScreen, compare: Compare, cost: Cost };
@@ -77,6 +78,7 @@ function App({ problem }) {
       ${!route.session && !exported && html`<nav aria-label="Store"><a href="#/" aria-current=${route.first === "" ? "page" : undefined}>Home</a><a href="#/sessions" aria-current=${route.first === "sessions" ? "page" : undefined}>Sessions</a></nav>`}
       ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
       <span class="gap"></span>
+      ${route.session && html`<${Done} key=${route.session} again=${() => setVersion((now) => now + 1)} />`}
       ${route.session && !exported && !problem && html`<${Fresh} key=${`${route.session} ${version}`} session=${route.session} again=${() => setVersion(version + 1)} />`}
       ${exported && html`<span class="told">exported file</span>`}
       <button onClick=${() => setOpen(over("search"))}>Search <kbd>/</kbd></button>

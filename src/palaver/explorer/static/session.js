@@ -1,5 +1,6 @@
 // A session, to be read or as its log: where did it fork, where was it compacted, where did it fail, what did the human say?
 
+import { Acts, Decisions } from "./acts.js";
 import { Body } from "./body.js";
 import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
@@ -56,6 +57,7 @@ function Shell({ route, session, dialog }) {
   const { value: calls } = useAnswer(waiting ? null : `/api/dialogs/${dialog.dialog}/calls`);
   const forks = useMemo(() => new Set(marks?.branches), [marks]);
   const queued = useMemo(() => new Set(marks?.waiting), [marks]);
+  const pins = useMemo(() => new Set(marks?.pins), [marks]);
   const compacted = useMemo(() => (marks?.compactions ?? []).map((index) => rows[index]).filter(Boolean), [marks]);
   const handle = (index) => rows[index]?.handle ?? null;
   const selected = useMemo(() => !route.words.e && route.screen ? 0 : found(rows, dialog.dialog, route.words.e), [route.words.e, route.screen, rows, rows.length]);
@@ -86,15 +88,15 @@ function Shell({ route, session, dialog }) {
       <span class="gap"></span>
       <${Export} what=${{ session: session.row.session, dialog: dialog.dialog }} /><a href=${`/api/dialogs/${dialog.dialog}/entries`}>JSON</a>
     </div>
-    <${Tree} session=${session} dialog=${dialog} route=${route} />
+    <${Decisions} session=${session} /><${Tree} session=${session} dialog=${dialog} route=${route} />
     ${route.screen && html`<${Strip} route=${route} calls=${calls} compacted=${compacted} />`}
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
       ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<button class="jump" onClick=${() => jump(key, name)}>${counted(marks[name].length, noun)} <kbd>${key}</kbd></button>`)}
       ${!waiting && html`<${Whole} session=${session.row.session} />`}</div>
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : !route.screen ? html`<${Reading} ...${{ dialog: dialog.dialog, rows, marks, label, sight, selected, choose, jumped }} />` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
-        row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} />`} />
-      <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} />${selected >= 0 && !exported && html`<${Life} key=${handle(selected)} handle=${handle(selected)} dialog=${dialog.dialog} />`}`} />
+        row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} mark=${marks?.labels[rows[index].handle]} pinned=${pins.has(rows[index].handle)} />`} />
+      <${Body} handle=${selected < 0 ? null : handle(selected)} head=${html`<${CallOf} row=${rows[selected]} calls=${calls} route=${route} /><${Acts} row=${rows[selected]} session=${session} dialog=${dialog} marks=${marks} />${selected >= 0 && !exported && html`<${Life} key=${handle(selected)} handle=${handle(selected)} dialog=${dialog.dialog} />`}`} />
     </div>`}`;
 }
 
@@ -122,11 +124,11 @@ function Life({ handle, dialog }) {
   return html`<ul class="life">${value.why.steps.map((step, index) => html`<li>${index > 0 && html`${visible(step.kind.replaceAll("_", " "))} <code>${visible(step.since)}</code>: `}${SHOWN[step.shown] ?? `in view ${step.shown}`}${step.reason && ` (${step.reason.replaceAll("_", " ")} by ${visible(step.by)})`}; ${step.calls ? `calls ${step.calls.map(count).join(" to ")}` : "no call"}${step.still.map((still) => `; a ${visible(still.what)}: ${still.how}`).join("")}</li>`)}</ul>`;
 }
 
-function EntryRow({ row, label, fork, queued }) {
+function EntryRow({ row, label, fork, queued, mark, pinned }) {
   const { handle, kind, role, speaker, at, size } = row;
   const who = kind === "message" ? (speaker && speaker !== role ? `${role} (${speaker})` : role) : kind.replaceAll("_", " ");
   return html`<span class="number quiet seq">${handle.split(":")[1]}</span><span class=${`who ${kind === "message" ? role : "other"}`}>${visible(who)}</span>
-    ${fork && html`<b class="warn">fork</b>`}${queued && html`<b class="warn">waiting</b>`}
+    ${fork && html`<b class="warn">fork</b>`}${queued && html`<b class="warn">waiting</b>`}${pinned && html`<b class="good">pinned</b>`}${mark && html`<b class="told">${line(mark, 40)}</b>`}
     <span class=${`grow${label?.error ? " bad" : ""}`}>${label ? html`${(label.tools ?? []).map((name) => html`<b>${visible(name)} </b>`)}${line(label.label) || html`<span class="quiet">(${row.label || "no words"})</span>`}` : ""}</span>
     <span class="number quiet">${bytes(size)}</span><span class="number quiet" title=${when(at)}>${when(at).slice(11)}</span>`;
 }
