@@ -167,12 +167,12 @@ def test_result_that_does_not_follow_its_call_is_misplaced() -> None:
     mended(log)
 
 
-@pytest.mark.parametrize("window", [{"last_n": 2}, {"first_k": 2, "last_n": 1}])
-def test_pair_that_a_fork_parts_is_noted(window: dict[str, int]) -> None:
+@pytest.mark.parametrize("window", [(2, 1), (1, 2)])
+def test_pair_that_a_fork_parts_is_noted(window: tuple[int, int]) -> None:
     """A window may share a result without its call, or a call without its result: nothing is wrong with the log, whose parent has both."""
     session = Session.create(MemoryStore(), "parted")
     session.root.append([user("go"), model("", "a"), result("a"), model("done")])
-    fork = session.root.fork(**window)
+    fork = session.root.fork(*window)
     diagnosis = examine(session.store, session.session_id, fork.dialog_id)
     assert [finding.severity for finding in diagnosis.findings if finding.code == "parted_call"] == ["note"]
     assert (diagnosis.healthy, codes(diagnosis) - {"parted_call"}) == (True, set())
