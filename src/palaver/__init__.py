@@ -10,6 +10,8 @@ Messages: `AssistantMessage`, `AudioContent`, `BranchSummaryMessage`, `Compactio
     `TextContent`, `ThinkingContent`, `ToolCallContent`, `ToolMessage`, `ToolResultContent`, `Trust`, `Usage`,
     `UserMessage`.
 
+Lists of other programs: `read_messages`, `write_messages`, `WrittenList`.
+
 What the model sees: `Fit`, `fit`, `ContextManager`, `Policy`, `compose`, `DefaultContextManager`, `RepoMap`,
     `Budget`, `Plan`, `View`, `Call`, `Profile`, `Request`.
 
@@ -54,6 +56,11 @@ if TYPE_CHECKING:
     from palaver.context.fit import Fit as Fit, fit as fit
     from palaver.context.presets.own import DefaultContextManager as DefaultContextManager
     from palaver.context.repo_map import RepoMap as RepoMap
+    from palaver.dialects import (
+        WrittenList as WrittenList,
+        read_messages as read_messages,
+        write_messages as write_messages,
+    )
     from palaver.errors import (
         AgentFailure as AgentFailure,
         Conflict as Conflict,
@@ -146,6 +153,7 @@ __all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
         "palaver.compat.tactic": "Tactic",
         "palaver.context": "ContextManager Policy compose",
         "palaver.context.fit": "Fit fit",
+        "palaver.dialects": "WrittenList read_messages write_messages",
         "palaver.context.presets.own": "DefaultContextManager",
         "palaver.context.repo_map": "RepoMap",
         "palaver.errors": "AgentFailure Conflict InfeasibleBudget InvalidInput NotFound PalaverError ProviderError StoreError",

@@ -205,7 +205,7 @@ def test_instructions_keep_their_form() -> None:
     blocks = [{"type": "text", "text": "be brief"}]
     assert fit(claude(2), model="claude-opus-4-6", system=blocks).system is blocks
     more = [{"role": "system", "content": "be kind"}, *claude(2)]
-    moved = fit(more, model="claude-opus-4-6", system=blocks, dialect_name="anthropic")
+    moved = fit(more, model="claude-opus-4-6", system=blocks, dialect="anthropic")
     assert moved.system == [*blocks, {"type": "text", "text": "be kind"}]
 
 
@@ -235,7 +235,7 @@ def test_a_wrong_argument_is_named() -> None:
         ({"system": 5}, "Instructions are a text"),
     ]
     for messages, words, says in [
-        *((given_, {"dialect_name": "openai-chat"}, says) for given_, says in lists),
+        *((given_, {"dialect": "openai-chat"}, says) for given_, says in lists),
         *((chat(1), words, says) for words, says in others),
     ]:
         with pytest.raises(InvalidInput, match=says):

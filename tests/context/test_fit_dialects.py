@@ -146,7 +146,7 @@ def test_any_odd_value_gives_a_valid_list_or_a_typed_error(name: str) -> None:
         for odd in ODD:
             messages = put(SMALL[name], path, odd)
             try:
-                fitted = fit(messages, model=MODELS[name], dialect_name=name, budget=10_000)
+                fitted = fit(messages, model=MODELS[name], dialect=name, budget=10_000)
             except InvalidInput:
                 continue
             assert faults(name, fitted) == [], (path, odd)
@@ -223,7 +223,7 @@ def test_what_a_list_needs_counts_what_writing_adds() -> None:
     items = [thought, *[{"role": "developer", "content": "be brief"}] * 4]
 
     def fitted(tokens: int) -> Fit:
-        return fit(items, model="gpt-5", budget=Budget.of_input(tokens), dialect_name="openai-responses")
+        return fit(items, model="gpt-5", budget=Budget.of_input(tokens), dialect="openai-responses")
 
     with pytest.raises(InfeasibleBudget) as error:
         fitted(117)
@@ -242,7 +242,7 @@ def test_law_1_any_list_comes_back_valid(data: st.DataObject, name: str, policy:
             items = put(items, path, data.draw(st.sampled_from([*ODD, *WORDS])))
     before = copy.deepcopy(items)
     try:
-        fitted = fit(items, model=MODELS[name], policy=policy, budget=Budget.of_input(tokens), dialect_name=name)
+        fitted = fit(items, model=MODELS[name], policy=policy, budget=Budget.of_input(tokens), dialect=name)
     except InvalidInput as error:
         if not odd and "nothing to send" not in str(error):
             raise
@@ -260,7 +260,7 @@ def _holds(fitted: Fit, name: str, tokens: int) -> None:
     """Assert that a list is valid and within its budget, by its own count and read anew."""
     assert fitted.tokens <= tokens
     assert faults(name, fitted) == []
-    words = {"system": fitted.system, "tools": fitted.tools, "dialect_name": name}
+    words = {"system": fitted.system, "tools": fitted.tools, "dialect": name}
     with suppress(InvalidInput):  # reasoning, which this model does not accept, was all that it said
         assert fit(fitted.messages, model=MODELS[name], policy="full", **words).tokens_before <= fitted.tokens
 
@@ -273,9 +273,9 @@ def test_texts_take_the_dialect_of_model_or_caller() -> None:
     texts = [{"role": "assistant", "content": "hi"}, {"role": "user", "content": "a"}]
     assert len(fit(texts, model="gpt-4o").messages) == 2
     assert len(fit(texts, model="claude-sonnet-4-5").messages) == 3
-    assert len(fit(texts, model="claude-sonnet-4-5", dialect_name="openai-chat").messages) == 2
+    assert len(fit(texts, model="claude-sonnet-4-5", dialect="openai-chat").messages) == 2
     with pytest.raises(InvalidInput, match="dialect 'morse'"):
-        fit(texts, model="gpt-4o", dialect_name="morse")
+        fit(texts, model="gpt-4o", dialect="morse")
 
 
 def test_chunks_of_thinking_are_of_chat_completions() -> None:
@@ -299,14 +299,14 @@ def test_a_list_of_two_dialects_is_refused() -> None:
     with pytest.raises(InvalidMessage, match=r"Item 0 of the messages has no parts.*because item 1"):
         fit(mixed, model="gemini-3-pro")
     with pytest.raises(InvalidMessage, match="Item 1 of the messages has no content; its keys: role, parts"):
-        fit(mixed, model="gpt-5.2", dialect_name="openai-chat")
+        fit(mixed, model="gpt-5.2", dialect="openai-chat")
 
 
 def test_another_makers_fields_are_kept() -> None:
     """DeepSeek's `reasoning_content` stays in the caller's own message; OpenAI's models, which refuse it, get the message without."""
     said = {"role": "assistant", "content": "a", "reasoning_content": "think"}
     messages = [{"role": "user", "content": "q"}, said, {"role": "user", "content": "and now?"}]
-    kept = fit(messages, model="deepseek-reasoner", dialect_name="openai-chat")
+    kept = fit(messages, model="deepseek-reasoner", dialect="openai-chat")
     assert kept.messages[1] is said
     assert [change.how.value for change in kept.report.changes] == ["kept"]
     stripped = fit(messages, model="gpt-4o")
@@ -367,9 +367,7 @@ def test_custom_call_without_output_gets_one_of_its_kind() -> None:
     call = {"type": "custom_tool_call", "call_id": "d1", "name": "patch", "input": "*** Begin"}
     other = {"type": "function_call", "call_id": "c1", "name": "sh", "arguments": "{}"}
     asked: Item = {"role": "user", "content": "go"}
-    fitted = fit(
-        [asked, call, other, {"role": "user", "content": "and?"}], model="gpt-5", dialect_name="openai-responses"
-    )
+    fitted = fit([asked, call, other, {"role": "user", "content": "and?"}], model="gpt-5", dialect="openai-responses")
     assert faults("openai-responses", fitted) == []
     body = sent("openai-responses", fitted.messages)
     answers = {item["call_id"]: item["type"] for item in body["input"] if "output" in item}

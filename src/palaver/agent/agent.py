@@ -24,6 +24,7 @@ from palaver.agent.streaming import TurnStream
 from palaver.agent.trace import Answer, OutputT, Trace
 from palaver.agent.turn import TurnState, read_turn
 from palaver.context import DEFAULT_POLICY, Policy, policy, require_policy
+from palaver.dialects.lists import messages_of
 from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
 from palaver.ids import DialogId
 from palaver.log import Handle
@@ -48,7 +49,7 @@ from palaver.prompts import (
     temporary_prompt,
     verbatim_prompt,
 )
-from palaver.providers import Provider, connect_model, messages_of
+from palaver.providers import Provider, connect_model
 from palaver.session import Dialog, Session
 from palaver.session.awaited import awaited, in_worker
 from palaver.session.compaction import BudgetLike, PolicyLike
@@ -817,7 +818,7 @@ def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
         InvalidMessage: A value is not a message.
     """
     try:
-        conversation = [message for message, _ in messages_of(messages, None)]
+        conversation = [message for message, _ in messages_of(messages)]
     except TypeError as error:
         hint = 'Pass messages=[{"role": "user", "content": "..."}] or Message objects; pass a single text as input.'
         raise InvalidInput("messages contains values that are not messages.", hint=hint) from error

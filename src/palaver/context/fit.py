@@ -18,6 +18,8 @@ from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY
 from palaver.context.policy import policy as policy_of
 from palaver.context.recall import RECALL_TOOLS, Said, arguments_of, recalled, searched
+from palaver.dialects import ReadList, read_list
+from palaver.dialects.writing import MessageWriter
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
 from palaver.ids import DialogId, derive_id
 from palaver.log import Handle, Span, ToolSpec
@@ -34,7 +36,7 @@ from palaver.messages import (
 )
 from palaver.notebook import html_table
 from palaver.plurals import a_type, counted
-from palaver.providers import Dialect, Item, ListWriter, dialect, items_of, profile, tool_specs
+from palaver.providers import ListWriter, profile, profile_of, tool_specs
 from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
@@ -146,7 +148,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     tools: Iterable[Mapping[str, Any]] | None = None,
     pinned: Iterable[int] = (),
     speaker: Speakers = None,
-    dialect_name: str | None = None,
+    dialect: str | None = None,
     counter: Counter | None = None,
 ) -> Fit:
     """Make a list of messages fit a model's window, and valid for its provider.
@@ -155,7 +157,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     must be left out again. Keep your own list and fit it again for each call: then every handle refers to it, and nothing is lost.
 
     Args:
-        messages: Dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs.
+        messages: Dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs; or messages of
+            another dialect of `palaver.read_messages`, such as those of a page that uses Vercel's AI SDK.
         model: The model that is called next: its window, tokenizer and rules count.
         budget: What the request may occupy: a number of tokens, a `Budget`, or words that `Budget.parse` reads; by default the policy's own budget for the
             model. The provider's limits on bytes and images apply, too.
@@ -165,7 +168,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         tools: The tools' schemas, which count, too.
         pinned: Indexes of messages that must stay.
         speaker: Who said a message, where its role does not show it, such as tool output in a user's message: by index, or a function of index and message.
-        dialect_name: `openai-chat`, `openai-responses`, `anthropic`, `gemini` or `gemini-interactions`; found from the list by default.
+        dialect: A dialect of `palaver.read_messages`; found from the list by default.
         counter: What counts the tokens; the model's own counter by default.
 
     Raises:
@@ -176,12 +179,11 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     """
     if not isinstance(model, str):
         raise InvalidInput(f"The model is {shortened(model)}.", hint="Give its name, such as 'gpt-5'.")
-    given, items = items_of(messages)
     schemas, specs = tool_specs(tools)
-    said = dialect(dialect_name, items, schemas, model)
-    read = _with_speakers(said.read(items), given, speaker)
-    places = (*_places(pinned, len(items)), *_newest_compaction(read))
-    job = _Job(said, given, items, read, _text(system), specs, places, model)
+    source = read_list(messages, dialect, schemas, model)
+    source = replace(source, read=_with_speakers(source, speaker))
+    pins = (message for item in _places(pinned, len(source.items)) for message in source.of(item))
+    job = _Job(source, _text(system), specs, (*pins, *_newest_compaction(source.read)), model)
     manager = policy_of(policy, model)
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
@@ -214,14 +216,16 @@ class _Done:
 class _Job:
     """One list to fit."""
 
-    dialect: Dialect
-    given: Sequence[Any]
-    items: Sequence[Item]
-    read: Sequence[Message]
+    source: ReadList
     system: str
     tools: Sequence[ToolSpec]
     pinned: Sequence[int]
     model: str
+
+    @property
+    def read(self) -> Sequence[Message]:
+        """What was read from the list."""
+        return self.source.read
 
     @cached_property
     def media(self) -> bool:
@@ -231,38 +235,33 @@ class _Job:
     @property
     def profile(self) -> Profile:
         """What the provider accepts."""
-        return profile(self.dialect.name, self.model)
+        said = self.source.dialect
+        return profile_of(self.model) if said is None else profile(said.name, self.model)
 
     def fitted(self, done: _Done, system: Any) -> Fit:  # noqa: ANN401 - as it was given
         """Return the list with the caller's own messages wherever nothing was done to them."""
-        theirs = {  # OpenAI's schema of a call does not allow an id of None: such a message is sent without it
-            id(item): own
-            for item, own in zip(self.items, self.given, strict=True)
-            if "id" in item or not (isinstance(own, Mapping) and own.get("id", "") is None)
-        }
         return Fit(
-            messages=[theirs.get(id(item), item) for item in done.written.items],
+            messages=self.source.own(done.written.items),
             system=_with(system, done.written.system),
-            tools=[dict(self.dialect.declare(tool)) for tool in done.tools],
+            tools=[dict(self.source.declare(tool)) for tool in done.tools],
             omitted=(*done.composed.view.omissions, *_changed_blocks(done.composed, self.read)),
             report=Report((*_repairs(done.composed.view, self.read), *done.written.changes)),
             tokens=done.tokens,
             tokens_before=done.composed.before.total,
-            _given=self.given,
+            _given=self.source.given,
             _read=self.read,
         )
 
     def fit(self, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:
         """Fit the list; once something is left out, with the tools that bring it back; into less room where writing added something."""
         before = _listed(self.read, self.system, self.tools, self.pinned)
-        if not before.exchanges and (self.dialect.model_role or not before.leading):
+        said = self.source.dialect
+        if not before.exchanges and (not before.leading or (said is not None and said.model_role)):
             raise InvalidInput(
                 "There is nothing to send: no message of the list says anything.",
                 hint="Give at least one message with words, a call or a result.",
             )
-        writer = ListWriter(
-            self.dialect, self.items, self.read, before, self.profile, self.model, lenient=self._another_maker()
-        )
+        writer = self._writer(before)
         limit, added = budget.limit, 0
         for _ in range(_TRIES):
             room = budget.with_limit(limit - added) if added else budget
@@ -283,6 +282,13 @@ class _Job:
                 return _Done(composed, written, tools, tokens)
             added += tokens - limit
         raise InfeasibleBudget(limit, limit + added, {"around the messages": limit + added})
+
+    def _writer(self, before: View) -> ListWriter | MessageWriter:
+        said = self.source.dialect
+        if said is None:
+            return MessageWriter(self.source, before)
+        lenient = self._another_maker()
+        return ListWriter(said, self.source.items, self.read, before, self.profile, self.model, lenient=lenient)
 
     def _composed(
         self, before: View, read: Sequence[Message], manager: ContextManager, budget: Budget, meter: Meter
@@ -326,7 +332,7 @@ class _Job:
             budget, max_bytes=_least(budget.max_bytes, most_bytes), max_media=_least(budget.max_media, most_media)
         )
 
-    def _whole(self, writer: ListWriter, meter: Meter) -> Mapping[str, int]:
+    def _whole(self, writer: ListWriter | MessageWriter, meter: Meter) -> Mapping[str, int]:
         """Return the parts of the whole list as it would be sent: it needs no tools that bring something back."""
         measured, written = meter.view(writer.before), writer.write(writer.before)
         around = max(self._size(written, meter) - measured.total, 0) if written.grew else 0
@@ -334,7 +340,7 @@ class _Job:
 
     def _size(self, written: Written, meter: Meter) -> int:
         system = "\n\n".join(filter(None, (self.system, written.system)))
-        read = _with_speakers(self.dialect.read(written.items), written.items, None)
+        read = _with_speakers(self.source.again(written.items), None)
         return meter.view(_listed(read, system, self.tools, ())).total
 
     def _bound(
@@ -378,9 +384,11 @@ class _Job:
 
     def _another_maker(self) -> bool:
         """Return whether another maker's model is called in the dialect of OpenAI."""
+        said = self.source.dialect
         return (
             bool(self.model)
-            and self.dialect.name == "openai-chat"
+            and said is not None
+            and said.name == "openai-chat"
             and not model_info(self.model).family.startswith("openai")
         )
 
@@ -459,16 +467,16 @@ _TRIES = 4
 # --- arguments ----------------------------------------------------------------------------------------------------------
 
 
-def _with_speakers(messages: Sequence[Message], given: Sequence[Any], speaker: Speakers) -> tuple[Message, ...]:
-    """Return the messages with who said them."""
+def _with_speakers(source: ReadList, speaker: Speakers) -> tuple[Message, ...]:
+    """Return the messages of a list with who said them."""
     if speaker is not None and not callable(speaker) and not isinstance(speaker, Mapping):
         raise InvalidInput(
             f"The speaker is {shortened(speaker)}.",
             hint="Pass a mapping from index to speaker, or a function of index and message.",
         )
     spoken = []
-    for index, message in enumerate(messages):
-        who = speaker(index, given[index]) if callable(speaker) else (speaker or {}).get(index)
+    for index, given, message in zip(source.owners, source.given, source.read, strict=True):
+        who = speaker(index, given) if callable(speaker) else (speaker or {}).get(index)
         if who is None and message.role is Role.USER:
             who, message = _by_fit(message)  # noqa: PLW2901 - the message as it was before it was marked
         if who is not None and who not in tuple(Speaker):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,6 +34,8 @@ from palaver.log import (
     stretches,
 )
 from palaver.messages import FrozenDict, Message, Role, ToolMessage, media_of
+from palaver.messages.frozen import EMPTY
+from palaver.plurals import a_type
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.recent import Recent, Row
 from palaver.store.protocol import SessionRecord, Store
@@ -294,16 +296,26 @@ class OpenDialog:
 
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
-    def stamped(self, message: Message) -> list[Message]:
+    def stamped(self, message: Message, metadata: Mapping[str, Any] = EMPTY) -> list[Message]:
         """Return a message as the dialog stores it: with the dialog's id in its metadata, and one message for each result of a tool.
 
+        Args:
+            message: The message.
+            metadata: JSON values, added to its own.
+
         Raises:
+            TypeError: The metadata is not a mapping.
+            InvalidMessage: The metadata cannot be written as JSON.
             MissingFile: It refers to media whose bytes neither it nor the store has.
         """
         for media in media_of(message):
             known = media.data is not None or media.url
             if not known and not self.store.has_blob(self.node.session_id, BlobId(media.digest)):
                 raise MissingFile(media.digest, what="media payload", hint="Neither the message nor the store has it.")
+        if not isinstance(metadata, Mapping):
+            raise TypeError(f"metadata is a mapping, not {a_type(metadata)}.")
+        if metadata:
+            message = message.model_copy(update={"metadata": {**message.metadata, **metadata}})
         return [self._stamped(part) for part in (message.split() if isinstance(message, ToolMessage) else (message,))]
 
     def _stamped(self, message: Message) -> Message:

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any, Self, TextIO, overload
+from typing import Any, Self, TextIO, TypeAlias, overload
 
 from palaver import erasure, providers, tools, wire
+from palaver.dialects.lists import messages_of
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, messages_in, rule, upto
@@ -41,6 +42,9 @@ from palaver.transfer.records import from_list, to_json
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
 from palaver.transfer.writer import family, stream
 from palaver.view import View
+
+One: TypeAlias = Message | Mapping[str, Any] | providers.SdkObject
+"""A message, as callers append it."""
 
 
 class Session:
@@ -666,20 +670,30 @@ class Dialog:
     # --- writing ----------------------------------------------------------------------------------------------------------------------
 
     @overload
-    async def aappend(self, message: Message | Mapping[str, Any] | providers.SdkObject) -> Message: ...
+    async def aappend(
+        self, message: One, *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Message: ...
     @overload
     async def aappend(
-        self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]
+        self, message: Iterable[One], *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> tuple[Message, ...]: ...
-    async def aappend(self, message: Any) -> Message | tuple[Message, ...]:
+    async def aappend(
+        self, message: Any, *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Message | tuple[Message, ...]:
         """Append as `append` does, without making the event loop wait."""
-        return await awaited(self.store, partial(self.append, message))
+        return await awaited(self.store, partial(self.append, message, dialect=dialect, metadata=metadata))
 
     @overload
-    def append(self, message: Message | Mapping[str, Any] | providers.SdkObject) -> Message: ...
+    def append(
+        self, message: One, *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Message: ...
     @overload
-    def append(self, message: Iterable[Message | Mapping[str, Any] | providers.SdkObject]) -> tuple[Message, ...]: ...
-    def append(self, message: object) -> Message | tuple[Message, ...]:
+    def append(
+        self, message: Iterable[One], *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> tuple[Message, ...]: ...
+    def append(
+        self, message: object, *, dialect: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Message | tuple[Message, ...]:
         """Append a message, or several at once, all or none.
 
         The stored message has this dialog's id in its metadata; the caller's object does not change. A message with the results of several
@@ -690,6 +704,8 @@ class Dialog:
             message: A `Message`; a dict of OpenAI's Chat Completions or Responses, Anthropic's or Gemini's interface; an answer as a provider's
                 SDK returns it, with its content, usage and ids; or several of them. If the dialog made the request that an answer answers,
                 and nothing was appended since, the call is also recorded.
+            dialect: How dicts are written, a dialect of `palaver.read_messages`. Default: found from the dicts.
+            metadata: JSON values, stored with each message.
 
         Returns:
             The message as it is stored; the last one of a message with several results; a tuple for several messages.
@@ -703,11 +719,11 @@ class Dialog:
         """
         asked, at = self._asked or (None, -1)
         request = asked if at == self.opened.last.seq else None  # after another entry, an answer is not to that request
-        given = tuple(providers.messages_of(message, request))
+        given = tuple(messages_of(message, request, dialect))
         entries = [
             MessageEntry(message=part, bound=request.bound_for(said) if request and said.is_assistant_side else None)
             for said, _ in given
-            for part in self.opened.stamped(said)
+            for part in self.opened.stamped(said, metadata or EMPTY)
         ]
         if request is not None and any(answered for _, answered in given):
             self.calls.record(request)

@@ -44,7 +44,7 @@ class Loop:
             self.messages.append(self.words(f"{self.made}: " + "word " * size))
             for said in (kind, "call", "say"):
                 try:
-                    fitted = fit(self.messages, model=self.model, budget=budget, dialect_name=self.dialect)
+                    fitted = fit(self.messages, model=self.model, budget=budget, dialect=self.dialect)
                 except InfeasibleBudget:
                     return
                 calls = self.ask(fitted, said)

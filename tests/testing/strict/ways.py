@@ -235,9 +235,7 @@ class FitWay(Way):
         tools = [dict(APIS[name].dialect.declare(function.spec)) for function in self.tools]
         options = {name: call.pop(name) for name in ("budget", "policy") if name in call}
         tools += self.served
-        self.fitted = fit(
-            self.messages, model=self.model, system=self.system, tools=tools, dialect_name=name, **options
-        )
+        self.fitted = fit(self.messages, model=self.model, system=self.system, tools=tools, dialect=name, **options)
         self._send(self.fitted, [*tools, *self.fitted.tools], call)
         return self.server.served[-1].body
 
