@@ -24,7 +24,7 @@ __all__ = ["ReadList", "messages_of", "names", "read_list", "read_messages"]
 ENTRY_POINTS = "palaver.dialects"
 
 
-class _Row(NamedTuple):
+class _DialectRow(NamedTuple):
     """A dialect that is not an API's.
 
     Attributes:
@@ -38,8 +38,8 @@ class _Row(NamedTuple):
     objects: str = ""
 
 
-_ROWS: Mapping[str, _Row] = {
-    "vercel-ui": _Row("vercel_ui", (frozenset({"id", "role", "parts"}),)),
+_ROWS: Mapping[str, _DialectRow] = {
+    "vercel-ui": _DialectRow("vercel_ui", (frozenset({"id", "role", "parts"}),)),
 }
 
 

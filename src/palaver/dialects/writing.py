@@ -96,7 +96,7 @@ def _named(message: Message, blocks: Sequence[Block], read: Sequence[Message]) -
 
 
 @dataclass
-class _Group:
+class _Neighbours:
     """Neighbours in a view that are of one item, and what was added to them."""
 
     owner: int | None
@@ -123,8 +123,8 @@ class MessageWriter:
         items = [item for group in self._groups(view) for item in self._items(group, notes)]
         return Written(items, "", tuple(notes), grew=False)
 
-    def _groups(self, view: View) -> list[_Group]:
-        groups: list[_Group] = []
+    def _groups(self, view: View) -> list[_Neighbours]:
+        groups: list[_Neighbours] = []
         for exchange, made in view.by_message():
             for message, blocks in made:
                 owner = next((self.source.owners[place.seq] for place in _origins(blocks)), None)
@@ -134,7 +134,7 @@ class MessageWriter:
                 joins = last is not None and (
                     last.owner == owner if owner is not None else exchange is not None and last.exchange is exchange
                 )
-                group = last if last is not None and joins else _Group(owner, exchange)
+                group = last if last is not None and joins else _Neighbours(owner, exchange)
                 if group is not last:
                     groups.append(group)
                 group.exchange = exchange
@@ -142,7 +142,7 @@ class MessageWriter:
                 group.shown += [None if block.origin is None else (block.origin, block.content) for block in blocks]
         return groups
 
-    def _items(self, group: _Group, notes: ChangeNotes) -> Sequence[Any]:
+    def _items(self, group: _Neighbours, notes: ChangeNotes) -> Sequence[Any]:
         if group.owner is not None and self._whole(group.owner) == [
             None if place is None else (place[0], id(place[1])) for place in group.shown
         ]:
