@@ -87,13 +87,18 @@ def test_a_deadline_is_listed(palaver: Palaver) -> None:
 
 
 def test_a_decision_can_be_changed_until_the_call_begins(palaver: Palaver) -> None:
-    """The newest counts; an id is that of its call, though another one that waits begins with it."""
+    """The newest counts, and says that it replaces one; an id is that of its call, though another one that waits begins with it."""
     calls = [{"name": "refund", "id": name, "arguments": {"amount": 5}} for name in ("call_1", "call_10")]
     desk(palaver, {"tool_calls": calls}).respond("It is broken.", return_session=True)
     assert palaver("approve", "call_1").code == Exit.OK
-    assert palaver("deny", "call_1", "--reason", "Sorry.").out == "Refused: refund (call_1).\n"
+    assert (
+        palaver("deny", "call_1", "--reason", "Sorry.").out
+        == "Refused: refund (call_1), in place of the earlier decision.\n"
+    )
     assert [row["call"] for row in palaver("approve", "--json").rows()] == ["call_10"]
     assert palaver("approve", "call").out == "Approved: refund (call_10).\n"
+    assert [palaver("deny", name, "--json").row()["replaces"] for name in ("call_1", "call_10")] == [True, True]
+    assert palaver("deny", "call_1", "--reason", "Sorry.").code == palaver("approve", "call_10").code == Exit.OK
     first, second = said(palaver)
     assert (first.endswith("Sorry."), second.endswith("refunded 5")) == (True, True)
     assert palaver("approve", "call_1").code == Exit.MISSING

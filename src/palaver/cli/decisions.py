@@ -108,9 +108,11 @@ def _decide(
                 "by": decision.by,
                 "always": decision.always,
                 "handle": str(place),
+                "replaces": named in decided,
             }
+            instead = ", in place of the earlier decision" if named in decided else ""
             later = f", and later calls of {named.call.name} in this session" if decision.always else ""
-            emit(json, row, f"{done}: {named.call.name} ({named.call.id}){later}.")
+            emit(json, row, f"{done}: {named.call.name} ({named.call.id}){instead}{later}.")
 
 
 def _named(waiting: list[WaitingCall], decided: list[WaitingCall], name: str) -> WaitingCall:
