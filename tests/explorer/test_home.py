@@ -49,7 +49,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tab, Path]
 
 
 def test_home_says_what_waits_and_what_it_cost(shown: tuple[Tab, Path]) -> None:
-    """The newest sessions, the call that a person must decide about, and the totals of `palaver cost`; the table has each day."""
+    """The newest sessions, the call that a person must decide about, and the totals of `palaver cost`, which lead to the page of costs."""
     tab, folder = shown
     tab.go("#/")
     tab.until("document.querySelector('.figures') !== null")
@@ -62,8 +62,10 @@ def test_home_says_what_waits_and_what_it_cost(shown: tuple[Tab, Path]) -> None:
         total = report(Costs(store, folder), store.sessions(), "day").total
     assert all(figure in tab.text(".figures") for figure in (f"${total['dollars']:.2f}", "33%", "3", "4"))
     assert tab.ask("document.querySelectorAll('.days span').length") == 1
-    tab.ask("document.querySelector('.ends button').click()")
-    assert "DAY (UTC)" in tab.settle().upper()
+    tab.ask("document.querySelector('.home a[href=\"#/costs\"]').click()")
+    tab.until("document.body.innerText.includes('day (UTC)')")
+    tab.go("#/")
+    tab.until("document.querySelector('.waiting') !== null")
     tab.ask("document.querySelector('.waiting a').click()")
     assert "pay 5 now" in tab.settle()
 

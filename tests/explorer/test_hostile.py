@@ -46,6 +46,9 @@ def test_hostile_strings_are_shown_and_do_nothing(tmp_path: Path) -> None:
             "#/",
             "#/sessions",
             "#/?q=script",
+            "#/costs?by=session",
+            "#/costs?by=folder",
+            f"#/costs?folder={quote(HOSTILE, safe='')}",
             session,
             *(session + each for each in screens),
             "#/?find=script",
@@ -75,6 +78,7 @@ def test_hostile_strings_are_shown_and_do_nothing(tmp_path: Path) -> None:
             f"{session}/compare?a=W&b=W",
             "#/?find=W",
             "#/?q=W",
+            "#/costs?by=W",
         ):
             for each in (*LINES, HOSTILE):
                 seen += tab.go(route.replace("W", quote(each, safe="")))

@@ -18,6 +18,14 @@ AXE = Path(__file__).parents[1] / "peers" / "node_modules" / "axe-core" / "axe.m
 LOOKS = ((1280, 800, False), (640, 400, True), (640, 800, False))
 """As on a desk; at 200 %, in the dark; 40 em wide."""
 ROWS = 30_000
+SCREENS = {
+    "store": ["#/", "#/?q=answer", "#/sessions", "#/sessions?q=none", "#/costs", "#/costs?by=session&model=o"],
+    "reading": ["", "?e=10", "/log", "/log?e=10", "/cost"],
+    "calls": ["/call/2", "/call/2?e=1", "/call/2?wire=1", "/call/99"],
+    "comparing": ["/compare", "/compare?a=1&b=2", "/compare?a=2&policy=palaver&budget=1500"],
+    "elsewhere": ["#/s/none", "#/?find=answer", "#/nowhere"],
+}
+"""Addresses; those of a session without it."""
 
 
 def _stocked(store: SqliteStore) -> tuple[Dialog, Dialog]:
@@ -156,42 +164,25 @@ def _timeless(text: str) -> str:
     return re.sub(r"just now|\d+ min ago", "", text)
 
 
-def _screens(dialog: Dialog) -> list[str]:
-    session = f"#/s/{dialog.session_id}"
-    screens = [
-        "",
-        "?e=10",
-        "/log",
-        "/log?e=10",
-        "/call/2",
-        "/call/2?e=1",
-        "/call/2?wire=1",
-        "/cost",
-        "/compare",
-        "/compare?a=1&b=2",
-    ]
-    screens += ["/compare?a=2&policy=palaver&budget=1500", "/call/99"]
-    return [
-        "#/",
-        "#/?q=answer",
-        "#/sessions",
-        "#/sessions?q=none",
-        *(session + each for each in screens),
-        "#/s/none",
-        "#/?find=answer",
-        "#/nowhere",
-    ]
-
-
-def test_screens_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog]) -> None:
+@pytest.mark.parametrize("screens", SCREENS)
+def test_screens_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog], screens: str) -> None:
     """No rule of axe-core is broken, nothing is wider than the window and nothing moves, whatever the window is like."""
     tab, dialog, _ = shown
     if not AXE.is_file():
         pytest.skip("no axe-core: tests/peers/node_modules is not there (./run test installs it)")
     tab.ask(f"{AXE.read_text(encoding='utf-8')}; 0")
-    for route in _screens(dialog):
-        assert "defect" not in tab.go(route)
+    for route in SCREENS[screens]:
+        assert "defect" not in tab.go(route if route.startswith("#") else f"#/s/{dialog.session_id}{route}")
         judged(tab, route)
+
+
+def test_layers_are_fit_for_everybody(shown: tuple[Tab, Dialog, Dialog]) -> None:
+    """The same of the layers over a screen."""
+    tab, _, _ = shown
+    if not AXE.is_file():
+        pytest.skip("no axe-core: tests/peers/node_modules is not there (./run test installs it)")
+    tab.ask(f"{AXE.read_text(encoding='utf-8')}; 0")
+    tab.go("#/nowhere")
     for key in "/?":
         tab.press(key)
         tab.settle()

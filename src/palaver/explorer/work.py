@@ -16,7 +16,7 @@ from functools import partial
 from io import BufferedReader
 from subprocess import PIPE, Popen
 from threading import Thread
-from typing import Any
+from typing import Any, cast, get_args
 
 import anyio
 from starlette.responses import Response
@@ -24,9 +24,10 @@ from starlette.types import Receive, Scope, Send
 
 from palaver.browsing.costs import By, report
 from palaver.browsing.secrets import secrets
-from palaver.browsing.spent import Costs
+from palaver.browsing.sessions import Filters
+from palaver.browsing.spent import CAUSES, Costs
 from palaver.context import POLICIES
-from palaver.errors import NotFound, PalaverError
+from palaver.errors import InvalidInput, NotFound, PalaverError
 from palaver.explorer.answers import dialog_of, proposal
 from palaver.explorer.api import LINES, Answer, Endpoint, Explored, as_data, as_json, number
 from palaver.explorer.page import Chosen, page
@@ -43,7 +44,8 @@ _STEP = 500
 _TOLD = 20
 """Sessions that are added up between two reports."""
 
-_TOTALS: tuple[By, ...] = ("day", "model", "tool")
+_ROWS = 500
+"""Rows of costs that are answered, and calls that broke the cache."""
 
 _PART = 1_000_000
 """Bytes that are read together, at most."""
@@ -66,17 +68,32 @@ def whatif(source: Explored, dialog: str, policy: str, call: str = "", budget: s
     yield {"result": proposal(opened, past, policy, most)}
 
 
-def totals(source: Explored) -> Iterator[Any]:
-    """Yield how far it is, and what all sessions cost: in all, by day, by model and by the program that recorded them."""
-    records, costs = list(source.store.sessions()), Costs(source.store)
+def costs(  # noqa: PLR0913, PLR0917 - the words of the address
+    source: Explored,
+    by: str = "day",
+    since: str = "",
+    until: str = "",
+    tool: str = "",
+    model: str = "",
+    folder: str = "",
+) -> Iterator[Any]:
+    """Yield how far it is, and what sessions cost, as `palaver cost` says it; `by` may be several, with commas between them."""
+    ways = tuple(dict.fromkeys(by.split(",")))
+    if unknown := [way for way in ways if way not in get_args(By)]:
+        raise InvalidInput(f"Costs are not added up by {unknown[0]!r}, only by {', '.join(get_args(By))}.")
+    filters = Filters(since, until, tool, model, folder)
+    records, known = list(source.store.sessions()), Costs(source.store)
     for done, record in enumerate(records):
         if done % _TOLD == 0:
             yield {"done": done, "of": len(records), "what": "adding up what sessions cost"}
-        report(costs, (record,), "day")
-    days, models, tools = (report(costs, records, by) for by in _TOTALS)
-    costs.save(whole=True)
-    rows = {"days": days.rows, "models": models.rows, "tools": tools.rows}
-    yield {"result": {"total": days.total, "sessions": len(records), "unread": days.unread, **rows}}
+        report(known, (record,), "day")
+    made = {way: report(known, records, cast("By", way), filters) for way in ways}
+    known.save(whole=True)
+    one = made[ways[0]]
+    rows = {way: each.rows[-_ROWS:] if way == "day" else each.rows[:_ROWS] for way, each in made.items()}
+    counts = {"of": {way: len(each.rows) for way, each in made.items()}, "broken": len(one.breaks)}
+    facts = {"total": one.total, "sessions": len(records), "unread": one.unread, "causes": CAUSES}
+    yield {"result": {**facts, "rows": rows, "breaks": one.breaks[:_ROWS], **counts}}
 
 
 def index(source: Explored) -> Iterator[Any]:
@@ -111,7 +128,7 @@ WORK: tuple[Endpoint, ...] = (
     Endpoint("/api/dialogs/{dialog}/whatif", whatif),
     Endpoint("/api/sessions/{session}/secrets", review),
     Endpoint("/api/sessions/{session}/export", export, file="session.html"),
-    Endpoint("/api/totals", totals),
+    Endpoint("/api/costs", costs),
     Endpoint("/api/index", index, method="POST"),
 )
 """All slow answers. Each function returns bytes or JSON values, one a line; the last may be a result or an error."""

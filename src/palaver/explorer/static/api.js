@@ -132,6 +132,17 @@ export function useAnswer(path) {
   return path !== null && state.path === path ? { ...state, waiting: false } : { waiting: path !== null };
 }
 
+/** Return `{value, problem, progress, waiting}` of long work; the value of before stays until the next one is there. */
+export function useWork(path) {
+  const [state, setState] = useState({});
+  useEffect(() => {
+    const stop = new AbortController();
+    lines(path, (told) => setState((before) => (told.result ? { path, value: told.result } : { ...before, progress: told })), { signal: stop.signal }).catch((error) => error.name !== "AbortError" && setState({ path, problem: error }));
+    return () => stop.abort();
+  }, [path]);
+  return { ...state, waiting: state.path !== path };
+}
+
 /** Give the one-time token of the address for a cookie. */
 export async function login() {
   const words = new URLSearchParams(location.hash.slice(1));

@@ -8,11 +8,13 @@ import { Session } from "./session.js";
 import { CallScreen } from "./call.js";
 import { Compare } from "./compare.js";
 import { Cost } from "./cost.js";
+import { Costs } from "./costs.js";
 import { Search } from "./search.js";
 import { Home } from "./home.js";
 import { Done } from "./acts.js";
 
-const SCREENS = { "": exported ? Sessions : Home, sessions: Sessions };
+const SCREENS = { "": exported ? Sessions : Home, sessions: Sessions, costs: Costs };
+const STORE = [["", "Home"], ["sessions", "Sessions"], ["costs", "Costs"]];
 const OF_SESSION = { "": Session, log: Session, call: CallScreen, compare: Compare, cost: Cost };
 
 const DEFECT = new Problem("defect", "This screen cannot be drawn: a defect of palaver.", "The browser's console has the details.");
@@ -75,7 +77,7 @@ function App({ problem }) {
   const wrong = problem ?? (failed instanceof Problem ? failed : failed && DEFECT);
   return html`<header>
       <h1 class="brand"><a href=${about.start ? `#${about.start}` : "#/"}>palaver</a></h1>
-      ${!route.session && !exported && html`<nav aria-label="Store"><a href="#/" aria-current=${route.first === "" ? "page" : undefined}>Home</a><a href="#/sessions" aria-current=${route.first === "sessions" ? "page" : undefined}>Sessions</a></nav>`}
+      ${!route.session && !exported && html`<nav aria-label="Store">${STORE.map(([first, title]) => html`<a href=${`#/${first}`} aria-current=${route.first === first ? "page" : undefined}>${title}</a>`)}</nav>`}
       ${route.session && html`<nav aria-label="Session"><${Tabs} route=${route} /></nav>`}
       <span class="gap"></span>
       ${route.session && html`<${Done} key=${route.session} again=${() => setVersion((now) => now + 1)} />`}
