@@ -24,6 +24,8 @@ BOMBS = {
     "table": "|a|b|c|d|\n|-|-|-|-|\n" + "|w|x|y|z|\n" * 25_000,
     "wide": "|a" * 10_000 + "\n" + "|-" * 10_000 + "\n" + "|x" * 10_000,
     "fences": "```\n" * 20_000,
+    "code": "```js\n" + "a = 1 + f(2) // x\n" * 500_000,
+    "templates": "```js\n" + "`${\n" * 8_000,
 }
 MARKDOWN = """# Plan
 
@@ -37,7 +39,11 @@ Some *words*, **more** and `code`, ~~gone~~.
 | 1 | 2 |
 
 ```python
-print("<b>")
+print("<b>")  # said
+```
+
+```unheard-of
+print("as it is")
 ```
 
 > quoted
@@ -61,7 +67,9 @@ def _stocked(store: SqliteStore) -> dict[str, Dialog]:
         talk.append(AssistantMessage(content=f"answer {number} " + "word " * (number * 20)))
     dialogs["markdown"].put_text("Write.")
     edit = ToolCallContent(
-        id="e", name="Edit", args={"path": "a.py", "old_string": "one\ntwo\nthree", "new_string": "one\n2\nthree"}
+        id="e",
+        name="Edit",
+        args={"path": "a.py", "old_string": 'one\n"""two\nthree"""', "new_string": 'one\n"""2\nthree"""'},
     )
     dialogs["markdown"].append(AssistantMessage(contents=(TextContent(MARKDOWN), edit)))
     dialogs["long"].append(
@@ -129,8 +137,26 @@ def test_markdown_is_drawn_and_markup_is_text(shown: tuple[Tab, dict[str, Dialog
     assert "<img src=x onerror=alert(1)>" in words
     assert tab.ask("document.querySelectorAll('#reading img').length") == 0
     lines = "[...document.querySelectorAll('.tool .patch')].map((one) => one.textContent.trimEnd())"
-    assert tab.ask(lines) == [" one", "-two", "+2", " three"]
+    assert tab.ask(lines) == [" one", '-"""two', '+"""2', ' three"""']
     assert not [address for address in tab.asked if "evil" in address]
+    assert tab.told == []
+
+
+def test_code_is_coloured_after_it_is_shown(shown: tuple[Tab, dict[str, Dialog]]) -> None:
+    """The words are the same, in the roles of their language; a text of several lines has one role on both sides of a patch; another language stays plain."""
+    tab, dialogs = shown
+    tab.go(f"#/s/{dialogs['markdown'].session_id}")
+    tab.until("document.querySelectorAll('pre [class^=code-]').length === 6")
+    pieces = (
+        "[...document.querySelectorAll('.markdown pre [class^=code-]')].map((one) => [one.className, one.textContent])"
+    )
+    assert tab.ask(pieces) == [["code-word", "print"], ["code-text", '"<b>"'], ["code-note", "# said"]]
+    assert tab.ask("[...document.querySelectorAll('pre.code')].map((one) => one.textContent)")[:2] == [
+        'print("<b>")  # said\n',
+        'print("as it is")\n',
+    ]
+    patch = "[...document.querySelectorAll('.tool .patch .code-text')].map((one) => one.textContent)"
+    assert tab.ask(patch) == ['"""two', '"""2', 'three"""']
     assert tab.told == []
 
 

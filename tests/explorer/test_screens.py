@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from palaver import Session, SqliteStore
-from palaver.messages import Message
+from palaver.messages import AssistantMessage, Message, TextContent, ToolCallContent, UserMessage
 from palaver.session import Dialog, searchable
 from tests.explorer.browser import Tab
 from tests.explorer.running import looked_at, story
@@ -18,12 +18,16 @@ AXE = Path(__file__).parents[1] / "peers" / "node_modules" / "axe-core" / "axe.m
 LOOKS = ((1280, 800, False), (640, 400, True), (640, 800, False))
 """As on a desk; at 200 %, in the dark; 40 em wide."""
 ROWS = 30_000
+CODE = """@cached
+def name(of: int) -> str:  # a note
+    return f"{of}" if of else None
+"""
 SCREENS = {
     "store": ["#/", "#/?q=answer", "#/sessions", "#/sessions?q=none", "#/costs", "#/costs?by=session&model=o"],
     "reading": ["", "?e=10", "/log", "/log?e=10", "/cost"],
     "calls": ["/call/2", "/call/2?e=1", "/call/2?wire=1", "/call/99"],
     "comparing": ["/compare", "/compare?a=1&b=2", "/compare?a=2&policy=palaver&budget=1500"],
-    "elsewhere": ["#/s/none", "#/?find=answer", "#/nowhere"],
+    "elsewhere": ["#/s/code", "#/s/none", "#/?find=answer", "#/nowhere"],
 }
 """Addresses; those of a session without it."""
 
@@ -34,6 +38,9 @@ def _stocked(store: SqliteStore) -> tuple[Dialog, Dialog]:
     long = Session.create(store, "long").root
     long.append([Message(role=("user", "assistant")[number % 2], content=f"{number}") for number in range(ROWS)])
     Session.create(store, "short").root.put_text("Hello?")
+    edit = {"path": "a.py", "old_string": f"{CODE}1", "new_string": f"{CODE}2"}
+    said = (TextContent(f"```python\n{CODE}\n```"), ToolCallContent(id="e", name="Edit", args=edit))
+    Session.create(store, "code").root.append([UserMessage(content="Write."), AssistantMessage(contents=said)])
     return dialog, long
 
 

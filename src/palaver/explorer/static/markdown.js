@@ -1,10 +1,12 @@
 // Markdown, read by markdown-it and drawn as elements and text nodes: no markup is ever made, and only what is listed here is drawn.
 
 import { h, html, safe, useMemo, useState, visible } from "./dom.js";
+import { Code } from "./code.js";
 
 const MARKDOWN = 20000; // characters that are read as Markdown: more is shown as it was written
 const PARTS_DRAWN = 1500; // elements of one text
 const DRAWN = new Set("p h1 h2 h3 h4 h5 h6 ul ol li blockquote em strong s code pre hr br a table thead tbody tr th td".split(" "));
+const BLOCKS = new Set("p ul ol li blockquote th td".split(" ")); // each has its own direction of writing
 
 const reader = new globalThis.markdownit("commonmark", { html: false }).enable(["table", "strikethrough"]); // nested 20 deep at the most
 
@@ -26,11 +28,12 @@ function drawnTokens(tokens, at, room) {
 
 function element(token, inside, room) {
   room.left -= 1;
-  const words = {};
+  const words = BLOCKS.has(token.tag) ? { dir: "auto" } : {};
   if (token.tag === "a") Object.assign(words, { href: safe(token.attrGet("href")), title: visible(token.attrGet("href")), rel: "noopener noreferrer", target: "_blank" });
   if (token.tag === "ol" && token.attrGet("start")) words.start = Number(token.attrGet("start"));
+  if (token.attrGet("style") === "text-align:right") words.class = "number";
   if (token.tag === "table") return h("div", { class: "wide-table", tabindex: 0 }, h("table", null, inside));
-  if (/^h\d$/.test(token.tag)) return h("p", { class: `heading ${token.tag}` }, inside); // the headings of the page are its own
+  if (/^h\d$/.test(token.tag)) return h("p", { class: `heading ${token.tag}`, dir: "auto" }, inside); // the headings of the page are its own
   return h(token.tag, words, inside);
 }
 
@@ -54,18 +57,6 @@ function leaf(token, room) {
     default:
       return visible(token.content);
   }
-}
-
-/** Draw code; of a patch, each line by its sign. */
-export function Code({ text, language = "" }) {
-  const patch = /^(diff|patch)\b/.test(language);
-  return html`<pre class="code" tabindex="0" data-language=${visible(language.slice(0, 30)) || undefined}>${patch ? html`<${Patch} text=${text} />` : visible(text)}</pre>`;
-}
-
-/** Draw the lines of a patch. */
-export function Patch({ text }) {
-  const kinds = { "+": "added", "-": "removed", "@": "place", "*": "place" };
-  return visible(text).split("\n").map((each) => html`<span class=${`patch ${kinds[each[0]] ?? ""}`}>${each}${"\n"}</span>`);
 }
 
 /** Draw a text that people or models wrote. */

@@ -1,11 +1,12 @@
 // Reading: the conversation as a person reads it. Only what is near the window is in the page, whatever the heights are.
 
 import { Block, Found } from "./body.js";
+import { Patch } from "./code.js";
 import { State, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
 import { useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
 import { List } from "./list.js";
-import { Code, Markdown, Patch } from "./markdown.js";
+import { Markdown } from "./markdown.js";
 
 const TOGETHER = 20; // entries that are asked for and drawn together
 const NEAR = 60; // entries within which the result of a call is drawn with it
@@ -190,7 +191,7 @@ function ToolCall({ block, answer, handle, of }) {
   const removed = edit?.split("\n").filter((each) => each[0] === "-").length;
   return html`<details class="tool" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
     <summary><b>${visible(block.name)}</b> <code>${argumentsLine(block)}</code>${edit !== null && html` <span class="good">+${count(added)}</span> <span class="bad">−${count(removed)}</span>`}${answer ? html`<span class=${answer.is_error ? "bad first" : "quiet first"}>${line(first || "(empty)", 120)}</span>` : html`<span class="warn first">${of ? "…" : "no result"}</span>`}</summary>
-    ${open && (edit !== null ? html`<pre class="code" tabindex="0"><${Patch} text=${edit} /></pre>` : html`<${Opened} block=${block} answer=${answer} handle=${handle} of=${of} />`)}
+    ${open && (edit !== null ? html`<pre class="code" tabindex="0"><${Patch} text=${edit} language=${languageOf(block.args)} /></pre>` : html`<${Opened} block=${block} answer=${answer} handle=${handle} of=${of} />`)}
   </details>`;
 }
 
@@ -207,6 +208,12 @@ function resultText(answer) {
 function argumentsLine({ args, raw_args: raw }) {
   const told = Object.entries(args ?? {}).filter(([name, value]) => typeof value === "string" && !EDITED.flat().includes(name));
   return line(told.map(([, value]) => value).join(" ") || raw || (Object.keys(args ?? {}).length ? JSON.stringify(args) : ""), 110);
+}
+
+/** Return the end of the name of the file that a call edits. */
+function languageOf(args) {
+  const name = ["file_path", "path", "filePath"].map((each) => args?.[each]).find((each) => typeof each === "string");
+  return /\.(\w{1,12})$/.exec(name ?? "")?.[1] ?? "";
 }
 
 /** Return the edit that a call makes, as the lines of a patch; null for any other call. */
