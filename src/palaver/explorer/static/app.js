@@ -103,7 +103,7 @@ function Fresh({ session, again }) {
         first ??= at;
         setTold({ changed: at !== first });
       } catch (problem) {
-        setTold({ problem });
+        if (first !== null) setTold({ problem }); // otherwise the screen says it
       }
     };
     look();

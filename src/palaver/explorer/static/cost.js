@@ -37,9 +37,9 @@ function Composition({ route, session, dialog }) {
       ${used.length > 1 && html`<${Chart} label="Read from the cache, read anew and written at each call" calls=${drawn} compactions=${value.compactions} open=${(number) => go(to(number))}
         series=${[["cached", "#3aa76d", (call) => call.cached], ["read anew", "#c2504d", (call) => call.read - call.cached], ["written", "#3f8fd8", (call) => call.written]].map(([label, colour, of]) => ({ label, colour, values: drawn.map((call) => of(call) ?? 0) }))} />`}
       <h2>${all ? "All calls" : "The dearest calls"} <button onClick=${() => setAll(!all)}>${all ? "Only the dearest" : "All of them"}</button></h2>
-      <table><thead><tr>${["call", "at", ...parts, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
+      <div class="wide-table" tabindex="0"><table><thead><tr>${["call", "at", ...parts, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
         <tbody>${shown.map((call) => html`<tr><td class="number"><a href=${to(call.call)}>${count(call.call)}</a></td><td>${when(call.at)}</td>${parts.map((part) => html`<td class="number">${count(call.tokens[part] ?? 0)}</td>`)}
-          <td class="number">${count(call.read)}</td><td class="number">${count(call.cached)}</td><td class="number">${count(call.written)}</td><td class="number">${money(call.dollars, call.estimated)}</td></tr>`)}</tbody></table>
+          <td class="number">${count(call.read)}</td><td class="number">${count(call.cached)}</td><td class="number">${count(call.written)}</td><td class="number">${money(call.dollars, call.estimated)}</td></tr>`)}</tbody></table></div>
     </div>`;
 }
 

@@ -41,7 +41,7 @@ export function Search({ route, close, word = "find", children = null }) {
     if (step || event.key === "Enter") event.preventDefault();
   };
   if (exported) return html`<${State}>An exported file has no index. Open the session with \`palaver open\` to search it.<//>`;
-  return html`<div class="bar searching"><label>Search <input type="search" autofocus placeholder=${children && "Everything that was said"} value=${q} onInput=${(event) => { setQ(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
+  return html`<div class="bar searching"><label>Search <input type="search" autofocus=${!children} placeholder=${children && "Everything that was said"} value=${q} onInput=${(event) => { setQ(event.target.value); setSelected(0); }} onKeyDown=${keys} /></label>
       ${session && html`<label><input type="checkbox" checked=${within} onChange=${(event) => reword({ all: event.target.checked ? "" : "1" })} /> only this session</label>`}
       <span class="quiet" role="status">${path && value ? `${hits.length < MOST ? "" : "the first "}${counted(hits.length, "hit")}` : ""}</span></div>
     ${(path || !children) && html`<details class="bar" open=${Object.keys(filters).length > 0}><summary>Filters</summary><div class="fields">${FILTERS.map((name) => html`<label>${name} <input name=${name} placeholder=${["since", "until"].includes(name) ? "2026-11-29" : ""} size="10" value=${filters[name] ?? ""} onChange=${(event) => reword({ [name]: event.target.value })} /></label>`)}</div></details>`}
