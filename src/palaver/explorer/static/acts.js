@@ -6,6 +6,7 @@ import { address, go } from "./route.js";
 import { Long } from "./body.js";
 
 const ACTED = "acted"; // the event after each action
+const OPPOSITE = { pin: "unpin", unpin: "pin" };
 
 /** Do something, and tell what was done; `undo` takes it back. */
 async function act(path, value, told, undo) {
@@ -63,22 +64,22 @@ export function Acts({ row, session, dialog, marks }) {
   if (!about.writes || !row || !marks) return null;
   const { handle } = row;
   const path = `/api/dialogs/${dialog.dialog}`;
-  const place = `entry ${handle.split(":")[1]}`;
+  const number = handle.split(":")[1];
   const label = marks.labels[handle] ?? "";
   const pinned = marks.pins.includes(handle);
   const close = () => ask({});
-  const mark = (what, opposite) => act(`${path}/${what}`, { handle }, `${place} ${what}ned.`, () => opposite && (() => mark(opposite)));
-  const name = (words, undone) => act(`${path}/label`, { handle, label: words }, words ? `${place} labelled.` : `${place} has no label.`, ({ before }) => undone ?? (() => name(before, null)));
+  const mark = (what) => act(`${path}/${what}`, { handle }, `Entry ${number} ${what}ned.`, () => () => mark(OPPOSITE[what]));
+  const name = (words) => act(`${path}/label`, { handle, label: words }, words ? `Entry ${number} labelled.` : `Entry ${number} has no label.`, ({ before }) => () => name(before));
   const fork = async () => {
-    const made = await act(`${path}/fork`, { handle }, `Forked after ${place}.`);
+    const made = await act(`${path}/fork`, { handle }, `Forked after entry ${number}.`);
     go(address(`/s/${session.row.session}/log`, { d: made.dialog }));
   };
   const question = asked.handle === handle && asked.what;
-  return html`<p class="acts"><button onClick=${() => ask({ handle, what: "fork" })}>Fork here …</button> <button onClick=${() => ask({ handle, what: "label" })}>${label ? html`Label: ${line(label, 40)} …` : "Label …"}</button>
-      ${["message", "branch_summary"].includes(row.kind) && html` <button onClick=${() => mark(...(pinned ? ["unpin", "pin"] : ["pin", "unpin"])).catch(setProblem)}>${pinned ? "Unpin" : "Pin"}</button>`}</p>
+  return html`<p class="acts"><span class="quiet">Entry ${number}</span> <button onClick=${() => ask({ handle, what: "fork" })}>Fork here …</button> <button onClick=${() => ask({ handle, what: "label" })}>${label ? html`Label: ${line(label, 40)} …` : "Label …"}</button>
+      ${["message", "branch_summary"].includes(row.kind) && html` <button onClick=${() => mark(pinned ? "unpin" : "pin").catch(setProblem)}>${pinned ? "Unpin" : "Pin"}</button>`}</p>
     ${problem && html`<p class="bad" role="alert">${visible(problem.message)}</p>`}
-    ${question === "fork" && html`<${Question} title=${`Fork after ${place}?`} word="Fork" close=${close} act=${fork}><p>A new branch of “${line(session.row.title || session.row.name, 90)}” begins after <code>${handle}</code> and shares what was said until there. It cannot be deleted alone.</p><//>`}
-    ${question === "label" && html`<${Question} title=${`Label ${place}`} word="Save" close=${close} act=${({ words }) => name(words.trim())}><p><label>Label <input name="words" autofocus maxlength="200" value=${label} /></label></p><p class="quiet">For people; no model sees it. Empty, it is removed.</p><//>`}`;
+    ${question === "fork" && html`<${Question} title=${`Fork after entry ${number}?`} word="Fork" close=${close} act=${fork}><p>A new branch of “${line(session.row.title || session.row.name, 90)}” begins after <code>${handle}</code> and shares what was said until there. It cannot be deleted alone.</p><//>`}
+    ${question === "label" && html`<${Question} title=${`Label entry ${number}`} word="Save" close=${close} act=${({ words }) => name(words.trim())}><p><label>Label <input name="words" autofocus maxlength="200" value=${label} /></label></p><p class="quiet">For people; no model sees it. Empty, it is removed.</p><//>`}`;
 }
 
 /** The calls of a session that a person has to decide about, each with both decisions. */

@@ -4,7 +4,7 @@ import { Acts, Decisions } from "./acts.js";
 import { Body } from "./body.js";
 import { Export } from "./export.js";
 import { State, Told, bytes, count, counted, html, line, useEffect, useLayoutEffect, useMemo, useRef, useState, visible, when } from "./dom.js";
-import { exported, lines, send, useAnswer } from "./api.js";
+import { about, exported, lines, send, useAnswer } from "./api.js";
 import { useLabels } from "./labels.js";
 import { address, dialogOf, go, relation } from "./route.js";
 import { Whole } from "./sessions.js";
@@ -93,6 +93,7 @@ function Shell({ route, session, dialog }) {
     <div class="bar quiet" role="status">${counted(total, "entry", "entries")}${waiting ? `, ${count(rows.length)} read …` : ""}
       ${marks && Object.entries(JUMPS).map(([key, [name, noun]]) => marks[name].length > 0 && html`<button class="jump" onClick=${() => jump(key, name)}>${counted(marks[name].length, noun)} <kbd>${key}</kbd></button>`)}
       ${!waiting && html`<${Whole} session=${session.row.session} />`}</div>
+    ${about.writes && !route.screen && selected >= 0 && html`<div class="bar"><${Acts} row=${rows[selected]} session=${session} dialog=${dialog} marks=${marks} /></div>`}
     ${problem ? html`<${State} problem=${problem} />` : !rows.length ? html`<${State} waiting=${waiting}>Nothing was said yet.<//>` : !route.screen ? html`<${Reading} ...${{ dialog: dialog.dialog, rows, marks, label, sight, selected, choose, jumped }} />` : html`<div class="split">
       <${List} id="entries" label="Entries" count=${rows.length} selected=${selected} onSelect=${choose} onSight=${sight}
         row=${(index) => html`<${EntryRow} row=${rows[index]} label=${label(index)} fork=${forks.has(index)} queued=${queued.has(index)} mark=${marks?.labels[rows[index].handle]} pinned=${pins.has(rows[index].handle)} />`} />
