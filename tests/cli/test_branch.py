@@ -20,8 +20,10 @@ def test_two_branches_are_compared(stocked: Palaver) -> None:
     assert row["ancestor"].startswith(one[:12])
     assert (len(row["one"]["messages"]), len(row["other"]["messages"])) == (2, 2)
     words = stocked("branch", "diff", one, other).out
-    assert "- [0. user (user)]: And now?" in words
-    assert "+ [1. assistant (assistant)]: Another answer." in words
+    asked, answered = row["one"]["messages"][0], row["other"]["messages"][1]
+    assert f"- {one[:12]}:8  user: And now?" in words
+    assert f"+ {other[:12]}:1  assistant: Another answer." in words
+    assert (asked, answered) == (f"{one[:12]}:8", f"{other[:12]}:1")
     assert stocked("branch", "diff", one, "00000000").code == Exit.MISSING
 
 
@@ -52,13 +54,14 @@ def test_a_branch_is_merged_once(stocked: Palaver) -> None:
 
 
 def test_a_rewind_is_previewed_done_and_undone(stocked: Palaver) -> None:
-    """Without --yes nothing is written; with it the rewound dialog is the main one; --undo goes back, previewed first, too."""
+    """Without --yes nothing is written and the handles of what leaves are listed; with it the rewound dialog is the main one; --undo goes back, previewed first, too."""
     main, *others = dialogs(stocked)
     place = stocked("show", "talk", "--json").rows()[2]["handle"]
     preview = stocked("branch", "rewind", place)
     assert (preview.code, "Nothing was written" in preview.out) == (Exit.OK, True)
     row = stocked("branch", "rewind", place, "--json").row()
     assert row["dialog"] is None
+    assert [line.split()[1] for line in preview.out.splitlines() if line.startswith("- ")] == row["leaving"]
     assert row["leaving"]
     assert dialogs(stocked) == [main, *others]
     made = stocked("branch", "rewind", place, "--yes", "--json").row()["dialog"]

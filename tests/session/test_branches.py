@@ -63,9 +63,9 @@ def test_two_branches_differ_from_their_ancestor_on(five: Dialog, session: Sessi
     assert str(found).splitlines() == [
         f"5 messages in common, up to {found.ancestor}.",
         f"--- {five.dialog_id[:12]}: 1 message, 1 entry",
-        "- [0. user (user)]: parent",
+        f"- {Handle(five.dialog_id, 5)}  user: parent",
         f"+++ {child.dialog_id[:12]}: 1 message, 1 entry",
-        "+ [0. user (user)]: child",
+        f"+ {Handle(child.dialog_id, 0)}  user: child",
     ]
     found = session.diff(child, child.fork(last_n=2, first_k=1))
     assert (texts(found.one.messages), found.other.entries) == (["m1", "m2", "m3"], 0)

@@ -35,7 +35,7 @@ from palaver.log import (
 )
 from palaver.messages import Message, ToolCallContent, Trust, thaw
 from palaver.plurals import counted
-from palaver.session.messages import Messages, message_line, place_of_message
+from palaver.session.messages import Messages, place_of_message, placed_line
 from palaver.session.opened import OpenDialog, OpenSession, annotate
 from palaver.session.recall import whole
 from palaver.session.waiting import undelivered
@@ -174,8 +174,8 @@ class Rewind(Generic[D]):
         stay = counted(self.kept, "message stays", "messages stay")
         leave = counted(len(self.leaving), "leaves", "leave")
         yield f"Back to {self.to or 'the beginning'}: {stay}, {leave} ({counted(self.entries, 'entry')})."
-        for index, message in enumerate(self.leaving.bare(), self.kept):
-            yield f"- {message_line(index, message, width)}"
+        for place, message in self.leaving.placed():
+            yield f"- {placed_line(place, message, width)}"
         for message in self.queued:
             yield f"- queued, not delivered: {message.text_content()}"[:width]
         if self.files:

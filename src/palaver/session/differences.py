@@ -12,7 +12,7 @@ from palaver.log import Handle, Span, apart, common, last_of, messages_in
 from palaver.messages import Content
 from palaver.plurals import counted
 from palaver.session.calls import ModelCall
-from palaver.session.messages import Messages, message_line
+from palaver.session.messages import Messages, placed_line
 from palaver.session.opened import OpenDialog
 from palaver.view import Block, Omission, View
 
@@ -72,8 +72,8 @@ class BranchDifference:
         for sign, side in (("-", self.one), ("+", self.other)):
             messages, entries = counted(len(side.messages), "message"), counted(side.entries, "entry")
             yield f"{sign * 3} {side.dialog_id[:12]}: {messages}, {entries}"
-            for index, message in enumerate(side.messages.bare()):
-                yield f"{sign} {message_line(index, message, width)}"
+            for place, message in side.messages.placed():
+                yield f"{sign} {placed_line(place, message, width)}"
 
 
 def branch_difference(first: OpenDialog, second: OpenDialog) -> BranchDifference:

@@ -194,10 +194,18 @@ class Messages(Sequence[Message]):
 
 
 def message_line(index: int, message: Message, max_length: int) -> str:
-    """Return one message on one line, cut after `max_length` characters."""
+    """Return one message with its number on one line, cut after `max_length` characters."""
+    return f"[{index}. {message.name} ({message.role.value})]: {_preview(message, max_length)}"
+
+
+def placed_line(place: Handle, message: Message, max_length: int) -> str:
+    """Return one message with its handle on one line, cut after `max_length` characters."""
+    return f"{place}  {message.role.value}: {_preview(message, max_length)}"
+
+
+def _preview(message: Message, max_length: int) -> str:
     text = " ".join(" ".join(map(_gist, message.contents)).split())
-    preview = text if len(text) <= max_length else text[:max_length] + "..."
-    return f"[{index}. {message.name} ({message.role.value})]: {preview}"
+    return text if len(text) <= max_length else text[:max_length] + "..."
 
 
 def _gist(block: Content) -> str:
