@@ -92,6 +92,17 @@ def test_a_value_shows_itself_short_and_escaped(name: str) -> None:
     assert all(words in shown.words for words in expected[name])
 
 
+def test_a_table_of_policies_prints_itself() -> None:
+    """Text and HTML have the same titles, and a line for each policy."""
+    table = values()["lab"]
+    lines = repr(table).splitlines()
+    assert len(lines) == 2 + 40
+    assert lines[1].split("  ")[0] == "policy"
+    assert all("1.25" in line for line in lines[2:])
+    assert "in view" in lines[1]
+    assert "in view" in table._repr_html_()
+
+
 @given(st.text(), st.lists(st.lists(st.text(), max_size=3), max_size=40))
 def test_any_text_stays_text(title: str, rows: list[list[str]]) -> None:
     """No text becomes a tag, and at most so many rows are shown."""

@@ -29,6 +29,19 @@ def test_the_report_compares_costs_in_words(tmp_path: Path) -> None:
     assert (row["run"]["window"], {"bill", "evidence"} <= row["rows"][0]["scores"].keys()) == (16_000, True)
 
 
+def test_evidence_that_nothing_measures_is_not_claimed(tmp_path: Path) -> None:
+    """Where no call refers to anything, the figures are absent, no verdict speaks of what was needed, and the sessions are counted."""
+    path = tmp_path / "text.json"
+    said = [{"role": role, "content": "cat a_file.py " * 900} for _ in range(8) for role in ("user", "assistant")]
+    path.write_text(json.dumps(said))
+    ran = lab(path, "--policies", "palaver,full")
+    assert ran.code == 0, ran
+    assert [line.split()[3:5] for line in ran.out.splitlines()[2:4]] == [["-", "-"]] * 2
+    (verdict,) = [line for line in ran.out.splitlines() if line.startswith("full: ")]
+    assert "palaver; evidence was not measured; " in verdict
+    assert "no evidence: 1 of 1 session" in ran.err
+
+
 def test_what_went_wrong_is_listed_and_the_exit_code(tmp_path: Path) -> None:
     """An unreadable file, an invalid policy and one that fails half way end with 1, each named; the table is there."""
     path = coding(tmp_path / "one.jsonl")

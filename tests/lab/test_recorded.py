@@ -47,6 +47,7 @@ def test_every_preset_over_every_recorded_session(recording: Recording, tmp_path
         "no timestamps",
         "no usage",
         "no model",
+        "no evidence",
     }
     assert all(row.broken == 0 and row.failed == 0 for row in table.rows)
     assert table.sessions == len(list(Results(tmp_path).sessions()))

@@ -38,6 +38,7 @@ from palaver.lab import (
 )
 from palaver.lab import LabProgress as Far
 from palaver.lab.report import report
+from palaver.lab.results import FIGURES
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.transcripts import write_file
@@ -171,9 +172,6 @@ def _far(now: Far) -> str:
 
 # --- the comparison -------------------------------------------------------------------------------------------------------------------
 
-_COLUMNS = {"bill": "bill", "tokens": "tokens", "frr": "in view", "evidence": "evidence"}
-"""The figures of the table, by name in the results, with their titles."""
-
 
 def _report(results: Table) -> None:
     run_ = results.run
@@ -182,13 +180,13 @@ def _report(results: Table) -> None:
     say(
         f"{counted(results.sessions, 'session')}, {run_.model}, window {run_.window:,}{budget}; bills in {money} a session."
     )
-    titles = ("policy", *_COLUMNS.values(), "cuts", "too large")
+    titles = ("policy", *FIGURES.values(), "cuts", "too large")
     table(
         titles,
         (_cells(row, run_) for row in results.rows),
         cut={"policy": 8},
     )
-    for name, title in _COLUMNS.items():
+    for name, title in FIGURES.items():
         say(f"  {title}: {SCORES[name][0]}")
     say("  cuts: how often the view was cut; too large: calls that must send more than the budget allows")
     _groups(results)
@@ -249,8 +247,8 @@ def _name(row: PolicyRow, run_: LabRun) -> str:
 
 def _cells(row: PolicyRow, run_: LabRun) -> tuple[str, ...]:
     if not row.sessions:
-        return (_name(row, run_), *("-" for _ in range(len(_COLUMNS) + 2)))
-    figures = (_figure(row.scores.get(name), _form(name, run_)) for name in _COLUMNS)
+        return (_name(row, run_), *("-" for _ in range(len(FIGURES) + 2)))
+    figures = (_figure(row.scores.get(name), _form(name, run_)) for name in FIGURES)
     return (_name(row, run_), *figures, f"{row.cuts:,}", f"{row.infeasible:,}")
 
 
@@ -268,7 +266,9 @@ def _verdict(row: PolicyRow, default: PolicyRow) -> str:
     usual = default.scores["bill"].value
     cost = 0.0 if bill.value is None or not usual else bill.value / usual
     money = "costs the same as" if abs(cost) < _SAME else f"{abs(cost):.0%} {'cheaper' if cost < 0 else 'dearer'} than"
-    kept = evidence.value or 0.0
+    if evidence.value is None:
+        return f"{money} {DEFAULT}; evidence was not measured"
+    kept = evidence.value
     if abs(kept) < _SAME:
         return f"{money} {DEFAULT}, and as much of what was needed later is in view"
     but = "and" if (cost < 0) == (kept > 0) else "but"

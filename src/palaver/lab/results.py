@@ -59,7 +59,7 @@ class Problem(_Row):
     """A fact that a reader of the results must know: missing data, an assumption or a failure.
 
     Attributes:
-        kind: `unreadable`, `damaged`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
+        kind: `unreadable`, `damaged`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no evidence`, `no price`, `policy failed`, `invalid policy`, `violation`.
         text: A sentence that says what happened and what was done.
         source: The file, or empty.
         session: The key of the session, or empty.
@@ -433,7 +433,11 @@ class LabRun(_Row):
     weight: str = "session"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+FIGURES: Mapping[str, str] = {"bill": "bill", "tokens": "tokens", "frr": "in view", "evidence": "evidence"}
+"""The scores of a printed table, with their titles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Table(_Row):
     """All policies over all sessions.
 
@@ -453,15 +457,30 @@ class Table(_Row):
     keys: tuple[str, ...] = ()
     groups: tuple[GroupRow, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return the bill and the evidence of each policy as a table of text."""
+        lines = [self._titles, *self._cells()]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = (map(str.ljust, line, widths) for line in lines)
+        return "\n".join([self._heading, *("  ".join(cells).rstrip() for cells in padded)])
+
     def _repr_html_(self) -> str:
-        """Return bill and evidence of each policy, for a notebook."""
-        figures = ("bill", "frr", "evidence")
-        rows = [
-            (row.policy, row.stand_in, *(_shown(row.scores.get(name)) for name in figures), f"{row.cuts:,}", row.remark)
+        """Return the bill and the evidence of each policy, for a notebook."""
+        return html_table(self._heading, self._titles, self._cells())
+
+    @property
+    def _heading(self) -> str:
+        return f"{counted(self.sessions, 'session')}, {self.run.model}, bills in {self.run.currency} a session"
+
+    @property
+    def _titles(self) -> tuple[str, ...]:
+        return ("policy", "summaries", *FIGURES.values(), "cuts", "")
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        return [
+            (row.policy, row.stand_in, *(_shown(row.scores.get(name)) for name in FIGURES), f"{row.cuts:,}", row.remark)
             for row in self.rows
         ]
-        title = f"{counted(self.sessions, 'session')}, {self.run.model}, bills in {self.run.currency}"
-        return html_table(title, ("policy", "summaries", *figures, "cuts", ""), rows)
 
 
 def _shown(score: Score | None) -> str:

@@ -66,7 +66,7 @@ class LabSession:
             started=next((call.at for call in calls if call.at is not None), None),
             model=next((each.models[-1] for each in reversed(traces) if each.models), ""),
             summaries=sum(len(each.summaries) for each in traces),
-            problems=tuple(_problems(traces, found, key)),
+            problems=(*_problems(traces, found, key), *_unmeasured(recordings, found, key)),
         )
         return cls(row=row, recordings=recordings, growth=growth)
 
@@ -129,6 +129,15 @@ def _problems(traces: Sequence[RecordedDialog], found: Loaded, key: str) -> Iter
         yield Problem(kind="no usage", text=text, source=source, session=key)
     if not any(each.models for each in traces):
         yield Problem(kind="no model", text="It names no model; the run's model is used.", source=source, session=key)
+
+
+def _unmeasured(recordings: Sequence[Recording], found: Loaded, key: str) -> Iterator[Problem]:
+    """Yield a problem where no call refers to anything, as where commands are part of the text: no policy can lose evidence there."""
+    if recordings and not any(needs for each in recordings for needs in each.things.needs):
+        text = (
+            "No argument of a call repeats a name that was said before: it counts for the bill, not for the evidence."
+        )
+        yield Problem(kind="no evidence", text=text, source=str(found.source), session=key)
 
 
 def replayed(
