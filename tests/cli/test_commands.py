@@ -611,6 +611,16 @@ def test_doctor_counts_what_is_healthy(stocked: Palaver) -> None:
     assert stocked("doctor").out == "0 sessions: 0 with faults, 0 healthy.\n"
 
 
+def test_a_search_refuses_a_role_that_is_none(stocked: Palaver) -> None:
+    """A mistyped role is named with the roles there are, instead of finding nothing; the kinds of entries count, too."""
+    ran = stocked("search", "red", "--role", "usr")
+    assert (ran.code, ran.out) == (Exit.INPUT, "")
+    assert "'usr' is neither a role nor a kind of entry." in ran.err
+    assert "user, assistant, tool" in ran.err
+    assert stocked("search", "red", "--role", "assistant", "--json").rows()
+    assert stocked("search", "red", "--role", "compaction").code == Exit.OK
+
+
 def test_export_installs_where_the_tool_looks(
     stocked: Palaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -629,6 +639,9 @@ def test_export_installs_where_the_tool_looks(
         before = file.read_bytes()
         again = stocked("export", "talk", "--to", tool, "--install")
         assert (again.code, "is there already" in again.err, file.read_bytes()) == (Exit.INPUT, True, before)
+        file.unlink()
+        row = stocked("export", "talk", "--to", tool, "--install", "--json").row()
+        assert (row["file"], row["advice"]) == (str(file), ran.err.splitlines()[-1])
         assert stocked("doctor", file).code == 0
     assert stocked("export", "talk", "--to", "markdown", "--install").code == Exit.USAGE
     assert stocked("export", "talk", "--to", "pi", "--install", "-o", "x").code == Exit.USAGE

@@ -9,7 +9,8 @@ from typing import NamedTuple, TypedDict
 from palaver.browsing.sessions import NO_FILTERS, Filters, day, is_part, tool_of
 from palaver.errors import Erased, InvalidInput, NotFound, StoreError
 from palaver.ids import DialogId, SessionId
-from palaver.log import Handle, MessageEntry, decode_entry
+from palaver.log import KINDS, Handle, MessageEntry, decode_entry
+from palaver.messages import Role
 from palaver.session import searchable
 from palaver.store import Hit, Store
 from palaver.store.text import CLOSE, OPEN
@@ -100,6 +101,11 @@ def _chooser(store: Store, filters: HitFilters) -> Callable[[Hit], bool] | None:
     """Return what chooses the hits; what is cheap to know is asked first."""
     if filters == NO_HIT_FILTERS:
         return None
+    if filters.role and filters.role not in {*Role, *KINDS}:
+        raise InvalidInput(
+            f"{filters.role!r} is neither a role nor a kind of entry.",
+            hint=f"Roles: {', '.join(Role)}. Kinds: {', '.join(sorted(KINDS))}.",
+        )
     where = filters.where
     owner = cache(lambda name: store.node(name).owner)
 

@@ -95,7 +95,8 @@ def run(
         report = [str(change) for change in done.report]
     if json:
         row = {"file": None if output is None else str(output), "form": to, "bytes": size, "session": session_id}
-        advice = {"advice": done.advice} if done.advice else {}
+        said = _advice(done, installed=install)
+        advice = {"advice": said} if said else {}
         print_json({**row, **advice, "report": report}, sys.stderr if output is None else None)
     else:
         _told(done, output, size, report, installed=install)
@@ -108,10 +109,16 @@ def _told(done: Exported, output: Path | None, size: int, report: list[str], *, 
         complain(f"Wrote {output}, {counted(size, 'byte')}.")
     if report:
         complain(f"{counted(len(report), 'thing')} written otherwise than recorded; the first: {report[0]}")
+    if said := _advice(done, installed=installed):
+        complain(said)
+
+
+def _advice(done: Exported, *, installed: bool) -> str:
+    """Return what to do next with a tool's transcript: what to type and, unless it is in its place, where to put it."""
     if installed and done.continuing is not None:
-        complain(f"To continue in {done.continuing.tool}, type in {done.continuing.folder}: {done.continuing.command}")
-    elif done.advice:
-        complain(done.advice)
+        there = done.continuing
+        return f"To continue in {there.tool}, type in {there.folder}: {there.command}"
+    return done.advice
 
 
 def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
