@@ -20,7 +20,7 @@ from pytest_examples import find_examples
 from palaver import tool
 from palaver.agent import subagent
 from palaver.agent.telemetry import COMPACTED, CONTEXT_EDIT, Telemetry
-from palaver.errors import AgentFailure
+from palaver.errors import AgentFailure, InvalidInput
 from palaver.log.entries import Compaction
 from tests.agent.helper import MODEL, calling, entries, kinds, scripted
 from tests.collector import Arrived, Collector, collecting, tree
@@ -173,6 +173,14 @@ def test_failures_arrive_as_errors(collector: Collector) -> None:
         ("invoke_agent tester", "AgentFailure"),
     ]
     assert collector.spans()[-1].attributes["palaver.turn.state"] == "failure"
+
+
+def test_exporter_is_no_provider(collector: Collector) -> None:
+    """An exporter, or an address, in the provider's place is refused at once, and the error says where it belongs."""
+    wrong: tuple[Any, ...] = (OTLPSpanExporter(collector.endpoint), collector.endpoint)
+    for given in wrong:
+        with pytest.raises(InvalidInput, match="add_span_processor"):
+            Telemetry(given)
 
 
 # --- a collector that is down ---------------------------------------------------------------------------------------------

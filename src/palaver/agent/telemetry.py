@@ -28,7 +28,7 @@ from palaver.agent.events import (
     TurnStarting,
 )
 from palaver.agent.trace import Trace
-from palaver.errors import MissingExtra, ProviderError
+from palaver.errors import InvalidInput, MissingExtra, ProviderError
 from palaver.messages import (
     Content,
     Message,
@@ -99,7 +99,14 @@ class Telemetry:
         Args:
             provider: The destination of spans. Default: the process's provider.
             content: Whether spans contain the conversation: instructions, requests, arguments, results and answers. Off by default, because they may be secret.
+
+        Raises:
+            InvalidInput: `provider` is not a TracerProvider.
         """
+        given: object = provider
+        if given is not None and not isinstance(given, TracerProvider):
+            hint = "Pass a TracerProvider that has the exporter: provider.add_span_processor(BatchSpanProcessor(exporter))."
+            raise InvalidInput(f"Telemetry() got a {type(given).__name__} as its provider.", hint=hint)
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
         self._turns: list[_Open] = []
