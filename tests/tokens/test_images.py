@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import wave
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from palaver.messages.media import pixel_size
+from palaver import Message, Session
+from palaver.messages import ImageContent
+from palaver.messages.media import Media, pixel_size
+from palaver.tokens import count_block, counter
 from palaver.tokens.counting import seconds
 from palaver.tokens.families import Area, Flat, ImageRule, Patches, Tiles
 
@@ -83,6 +87,21 @@ def test_published_costs() -> None:
 def test_an_unknown_image_counts_as_the_largest(rule: ImageRule, width: int, height: int) -> None:
     """No image costs nothing, and none costs more than one whose size is not known."""
     assert 1 <= rule.tokens(width, height) <= rule.unknown
+
+
+def test_stored_image_counts_by_its_pixels(tmp_path: Path) -> None:
+    """What was read from a store, without its bytes, counts as it did when it was appended; an image that nobody has seen counts as the largest."""
+    image = Media.from_bytes(picture("PNG", 640, 480))
+    for model in ("claude-opus-4-7", "gpt-4o", "gpt-5.4", "gemini-2.5-pro"):
+        counting = counter(model)
+        with Session.create(tmp_path / f"{model}.db") as session:
+            session.root.append(Message("user", [ImageContent(images=[image])]))
+            (stored,) = session.root.reload().messages[0].contents
+        assert isinstance(stored, ImageContent)
+        assert (stored.images[0].width, stored.images[0].height) == (640, 480)
+        unseen = ImageContent(images=[Media(media_type="image/png", digest=image.digest, size=image.size)])
+        assert count_block(stored, counting) == count_block(ImageContent(images=[image]), counting)
+        assert count_block(unseen, counting) == counting.family.image.unknown
 
 
 def test_a_wave_file_is_as_long_as_it_was_recorded() -> None:

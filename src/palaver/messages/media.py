@@ -121,6 +121,8 @@ class Media(Value):
         media_type: Such as ``image/png``; empty for an address.
         digest: SHA-256 of the bytes, 64 hexadecimal digits; empty for an address.
         size: Number of bytes; 0 for an address.
+        width: Of an image, in pixels, as its bytes say; 0 where that is unknown, as at an address.
+        height: Likewise.
         url: The address, ``http`` or ``https``, or None.
         data: The bytes while they are in memory; never part of the stored form.
     """
@@ -130,6 +132,8 @@ class Media(Value):
     media_type: str = ""
     digest: str = ""
     size: int = 0
+    width: int = 0
+    height: int = 0
     url: str | None = None
     data: bytes | None = None
 
@@ -288,7 +292,8 @@ def _facts(data: bytes, claimed_digest: object, claimed_type: object) -> dict[st
     media_type = next(filter(None, (sniff(data, kind) for kind in kinds)), claim)
     if not media_type:
         raise InvalidMessage(f"These {len(data)} bytes are no image and no sound palaver knows.")
-    return {"digest": found, "size": len(data), "media_type": media_type}
+    width, height = pixel_size(data) or (0, 0)
+    return {"digest": found, "size": len(data), "media_type": media_type, "width": width, "height": height}
 
 
 def _from_base64(text: str) -> bytes:

@@ -26,7 +26,6 @@ from palaver.messages import (
     UnknownContent,
     thaw,
 )
-from palaver.messages.media import pixel_size
 from palaver.tokens import o200k
 from palaver.tokens.catalogue import ModelInfo
 from palaver.tokens.families import FAMILIES, Family, family_of
@@ -167,9 +166,9 @@ def seconds(data: bytes | None, size: int) -> float:
 
 
 def _image(image: Media, family: Family) -> int:
-    """Count an image by its pixels, or as the largest possible one where its bytes are not in memory."""
-    size = pixel_size(image.data) if image.data else None
-    return family.image.tokens(*size) if size else family.image.unknown
+    """Count an image by its pixels, or as the largest possible one where nobody has seen its bytes."""
+    known = image.width > 0 and image.height > 0
+    return family.image.tokens(image.width, image.height) if known else family.image.unknown
 
 
 def _sound(sound: Media, family: Family) -> int:
