@@ -62,10 +62,13 @@ def test_scripted_file(tmp_path: Path) -> None:
 
 
 def test_unknown_string_lists_what_is_close() -> None:
-    """And every prefix."""
+    """And every prefix; a model without its provider, whose that is."""
     cases: list[tuple[str, str]] = [
         ("opena/gpt-5", "'openai'"),
-        ("gpt-5", "openai/"),
+        ("gpt-5", '"openai/gpt-5"'),
+        ("claude-sonnet-5", '"anthropic/claude-sonnet-5"'),
+        ("gemini-2.5-pro", '"google/gemini-2.5-pro"'),
+        ("kimi-k2", '"openai/kimi-k2"'),
         ("openai/", ""),
     ]
     for spec, close in cases:

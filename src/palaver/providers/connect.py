@@ -13,6 +13,7 @@ from palaver.errors import InvalidInput
 from palaver.providers.provider import Provider
 from palaver.providers.registry import APIS, Adapter
 from palaver.providers.scripted import ScriptedProvider, read_script
+from palaver.wire.models import read_model
 
 _ADAPTERS = {prefix: adapter for row in APIS.values() for prefix, adapter in row.adapters.items()} | {
     "litellm": Adapter("litellm", "LiteLLMProvider")
@@ -66,6 +67,6 @@ def connect_model(spec: str, **options: Any) -> tuple[Provider, str]:  # noqa: A
     close = get_close_matches(prefix if slash else kind, PROVIDERS, n=1)
     hints = [f"Did you mean {close[0]!r}?"] if close else []
     if spec and not slash and not colon:
-        hints = [f'Write "openai/{spec}" or the like, or pass a provider.']
+        hints = [f'Write "{read_model(spec).maker or "openai"}/{spec}" or the like, or pass a provider.']
     hints.append(f"A model string begins with one of {', '.join(PREFIXES)}.")
     raise InvalidInput(f"{spec!r} does not name a model and its provider.", hint=" ".join(hints))

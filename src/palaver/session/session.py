@@ -919,17 +919,23 @@ class Dialog:
             call: Further fields of `palaver.wire.Call`, such as `max_tokens` or `tool_choice`.
 
         Raises:
-            InvalidInput: A `Call` has no such field; nothing was written.
+            InvalidInput: A `Call` has no such field, or an argument has another type; nothing was written.
             NotFound: There is no profile of this name.
             InfeasibleBudget: What must be sent is larger than the budget.
             InvalidRequest: The request breaks a rule of its provider: it ends on the assistant's words, which the model does not continue, so the
                 next user message is missing; or it is a defect of palaver.
         """
-        known = providers.profile(profile, model) if isinstance(profile, str) else profile
         for name in call.keys() - wire.Call.__dataclass_fields__.keys():
             hint = f"Put a parameter of the provider's own into parameters={{{name!r}: ...}}."
             raise InvalidInput(f"A request has no field {name!r}.", hint=hint)
         made = wire.Call(model=model, **call)
+        known = providers.profile(profile, model) if isinstance(profile, str) else profile
+        if not isinstance(known, wire.Profile):
+            raise InvalidInput(
+                f"The profile is {known!r}.", hint="Pass an API's name, such as 'anthropic', or a profile."
+            )
+        if recall is not None and not isinstance(recall, bool):
+            raise InvalidInput(f"recall is {recall!r}.", hint="Pass True, False or None.")
         if at is not None and not (tools is None and recall is None):
             raise InvalidInput(
                 "A request for an earlier view has the tools of that time.",

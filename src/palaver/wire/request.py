@@ -32,6 +32,19 @@ is not reproduced."""
 
 TimeToLive: TypeAlias = Literal["5m", "1h"]
 
+_KINDS: Sequence[tuple[str, tuple[type, ...], str]] = (
+    ("model", (str,), "the model's name, such as 'gpt-5'"),
+    ("temperature", (int, float, type(None)), "a number, or None"),
+    (
+        "tool_choice",
+        (str,),
+        "`auto`, `none`, `required` or a tool's name; put the provider's own form into parameters=",
+    ),
+    ("provider_tools", (Mapping,), 'a mapping, such as {"web_search": True}'),
+    ("parameters", (Mapping,), 'a mapping, such as {"top_p": 0.9}'),
+)
+"""What a call's fields must be, where another type would reach the provider or fail far from here."""
+
 _READ = ("tools", "system", "messages")
 """The parts of a request in the order in which a provider reads them."""
 
@@ -85,8 +98,12 @@ class Call:
         """Clean the text, as every text that enters; sort the places.
 
         Raises:
-            InvalidInput: `max_tokens` is not a whole number above 0, or `cache_ttl` names another time or place.
+            InvalidInput: A field has a value of another type, `max_tokens` is not above 0, or `cache_ttl` names another time or place.
         """
+        for name, kinds, wanted in _KINDS:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise InvalidInput(f"{name} is {value!r}.", hint=f"Pass {wanted}.")
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
             raise InvalidInput(f"max_tokens is {self.max_tokens!r}.", hint="Pass a whole number above 0, or None.")
         times = self.cache_ttl if isinstance(self.cache_ttl, Mapping) else {"messages": self.cache_ttl}
