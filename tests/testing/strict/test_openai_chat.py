@@ -53,6 +53,26 @@ def refusal(text: str, status: int = 400) -> Iterator[None]:
     assert text in f"{caught.value} {caught.value.body}"
 
 
+def test_calls_are_written_as_the_api_nests_them() -> None:
+    """A call in the form of the API, or flat, is the same answer."""
+    nested = {"type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+    with talking("openai") as (server, client):
+        server.answers([CALL], [nested])
+        first, second = (
+            sent(client, server, [QUESTION], model="gpt-4o")["tool_calls"][0]["function"] for _ in range(2)
+        )
+    assert first == second == {"name": "bash", "arguments": '{"command": "ls"}'}
+
+
+def test_answer_that_cannot_be_written_is_named() -> None:
+    """A slip in a test's answer is status 500 and says what is missing, where the client would else see a lost connection."""
+    with talking("openai") as (server, client):
+        server.answers([{"type": "function", "arguments": "{}"}])
+        with pytest.raises(openai.InternalServerError, match=r"the answer that the test gave it: KeyError: 'name'"):
+            sent(client, server, [QUESTION], model="gpt-4o")
+        assert [served.status for served in server.refused] == [500]
+
+
 @pytest.mark.parametrize("model", ["gpt-5.6-luna", "gpt-6-sol", "gpt-6.2-astra"])
 def test_newer_models_take_no_functions_in_chat(model: str) -> None:
     """Functions are refused from GPT-5.6 on, also where effort is unset; effort `none` helps where the model takes it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -195,6 +196,16 @@ class StrictServer:
         self.count += 1
         return served, reply
 
+    def fail(self, asked: HttpRequest, error: Exception) -> tuple[Served, Reply]:
+        """Record a request that the server cannot read or whose scripted answer it cannot write, and return a status 500 that says so."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        why = f"{type(error).__name__}: {error} (line {place.lineno} of {place.filename})"
+        text = f"This test server cannot read the request, or cannot write the answer that the test gave it: {why}"
+        served = Served(asked, 500, self.api.error(500, text))
+        self.served.append(served)
+        self.count += 1
+        return served, Reply(served.body)
+
     def __enter__(self) -> Self:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_HttpHandler,), {"strict": self}))
         self._http.daemon_threads = True
@@ -239,7 +250,11 @@ class _HttpHandler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         split = urlsplit(self.path)
         path = unquote(split.path) + (f"?{split.query}" if split.query else "")
-        served, reply = self.strict.serve(HttpRequest(self.command, path, headers, body))
+        asked = HttpRequest(self.command, path, headers, body)
+        try:
+            served, reply = self.strict.serve(asked)
+        except Exception as error:  # noqa: BLE001 - a request, or an answer of the test's, in a form that no check foresaw
+            served, reply = self.strict.fail(asked, error)
         if served.status == 200 and reply.events is not None:  # noqa: PLR2004
             self._send_events(reply.events, reply.cut)
         else:

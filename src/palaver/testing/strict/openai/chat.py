@@ -89,7 +89,8 @@ class ChatApi:
         return message
 
     def _call(self, part: Json, serial: str) -> Json:
-        function = {"name": part["name"], "arguments": part.get("arguments", "{}")}
+        named = part.get("function", part)  # as the API nests it, or flat
+        function = {"name": named["name"], "arguments": named.get("arguments", "{}")}
         return {"id": part.get("id", serial[-_ID_LENGTH:]), "type": "function", "function": function}
 
     def _sign(self, calls: list[Json]) -> None:
