@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from time import monotonic, sleep
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg import ProgrammingError, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import PGconn, Ping
+from psycopg.pq import Conninfo, PGconn, Ping
 
 from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
 from palaver.ids import now
@@ -68,12 +69,12 @@ def address(url: str) -> Address:
         InvalidInput: It is not such an address, its schema is not a plain name, `prepared` is neither yes nor no, or `partitions` is no number
             from 1 to 256.
     """
+    _check_parameters(key for key, _ in parse_qsl(url.partition("?")[2], keep_blank_values=True))
     try:
         parts = urlsplit(url)
         asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
-        conninfo = parts._replace(
-            query=urlencode([(key, value) for key, value in asked if key not in _OURS], safe="/", quote_via=quote)
-        ).geturl()
+        query = urlencode([(key, value) for key, value in asked if key not in _OURS], safe="/", quote_via=quote)
+        conninfo = url.partition("?")[0] + (f"?{query}" if query else "")
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:
         raise InvalidInput(f"This is not the address of a PostgreSQL database: {_why(url, error)}.") from None
@@ -102,6 +103,20 @@ def address(url: str) -> Address:
         prepared == "yes",
         int(partitions) if partitions else None,
     )
+
+
+def _check_parameters(names: Iterable[str]) -> None:
+    """Refuse a parameter that neither libpq nor this store knows.
+
+    Raises:
+        InvalidInput: There is one.
+    """
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()} | _OURS | {"ssl"}
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else "PostgreSQL's documentation lists those of libpq."
+            raise InvalidInput(f"The address of a PostgreSQL database has no parameter {name!r}.", hint=hint)
 
 
 _OURS = frozenset({"schema", "prepared", "partitions"})
