@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput, MissingFile, StoreBusy, StoreError
-from palaver.store import Durability, SqliteStore, open_store
+from palaver.store import Durability, MemoryStore, SqliteStore, open_store
+from palaver.store.connect import shown
 from palaver.store.postgres import PostgresStore
+from palaver.store.postgres.opening import address
 from palaver.testing.store_laws import begin
 from palaver.testing.store_laws.backend import words
 
@@ -67,14 +69,41 @@ def test_address_of_nothing_is_refused() -> None:
     names = ("", "A", "a-b", "a b", "pg_temp", "1a", "a" * 64, "a;b", 'a"b', "ä")
     wrong += [f"postgresql://h/db?schema={name}" for name in names]
     wrong += ["postgresql://u:hunter%zz2@h/d", "postgresql://u:hunter2@h/d?nonsense=hunter2"]
-    for address in wrong:
+    for url in wrong:
         with pytest.raises(InvalidInput) as told:
-            open_store(address)
+            open_store(url)
         assert "hunter" not in str(told.value)
+    with pytest.raises(InvalidInput, match=r"no parameter 'partitons'.*Did you mean 'partitions'"):
+        open_store("postgresql://u:hunter2@h/d?partitons=4")
     with pytest.raises(InvalidInput, match="MemoryStore"):
         SqliteStore(":memory:")
     with pytest.raises(StoreError, match="does not answer"):
         open_store("postgresql://palaver@127.0.0.1:1/none")
+
+
+def test_shown_address_has_no_password() -> None:
+    """Wherever an address has it: before the host, among the parameters, in one of several databases."""
+    wanted = {
+        "postgresql:///work?host=/tmp": "postgresql:///work?host=/tmp",
+        "postgresql://ann:hunter2@h:5/d?schema=x": "postgresql://ann:***@h:5/d?schema=x",
+        "postgresql://ann@h/d?password=hunter2&schema=x": "postgresql://ann@h/d?password=***&schema=x",
+        "postgresql://a:hunter2@h/d postgresql://b:hunter2@h/e": "postgresql://a:***@h/d postgresql://b:***@h/e",
+        "sqlite:///my notes/a.db": "sqlite:///my notes/a.db",
+        "memory:": "memory:",
+    }
+    store = MemoryStore()
+    for url, safe in wanted.items():
+        store.url = url
+        assert shown(store) == safe
+
+
+def test_postgres_address_may_leave_out_the_host() -> None:
+    """An address in libpq's form for the local socket, with and without parameters of both."""
+    for url, kept in (
+        ("postgresql:///work", "postgresql:///work"),
+        ("postgresql:///work?schema=x&host=/tmp", "postgresql:///work?host=/tmp"),
+    ):
+        assert address(url).conninfo == kept
 
 
 def test_reading_makes_nothing(url: str, tmp_path: Path) -> None:

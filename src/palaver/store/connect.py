@@ -85,6 +85,23 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
     return store, False
 
 
+def shown(store: Store) -> str:
+    """Return the address of a store for people: three asterisks stand for a password."""
+    return " ".join(map(_without_password, store.url.split(" ") if "://" in store.url else [store.url]))
+
+
+def _without_password(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    if scheme not in _POSTGRES:
+        return url
+    base, mark, query = rest.partition("?")
+    user, at, host = base.rpartition("@")
+    name, colon, _ = user.partition(":")
+    asked = [word.partition("=") for word in query.split("&")]
+    query = "&".join(f"{key}{is_}{'***' if 'password' in key else value}" for key, is_, value in asked)
+    return f"{scheme}://{name}{colon}{'***' if colon else ''}{at}{host}{mark}{query}"
+
+
 def _postgres(url: str, how: Mapping[str, Any]) -> Store:
     """Open a store in PostgreSQL. psycopg takes as long to import as everything else together, so it is imported here."""
     if find_spec("psycopg") is None:

@@ -17,11 +17,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from palaver.errors import Conflict, Erased, InvalidInput, NotFound, PalaverError, StoreDamaged, StoreError
 from palaver.ids import DialogId, SessionId
-from palaver.store.connect import StoreLike, opened_store
+from palaver.store.connect import StoreLike, opened_store, shown
 from palaver.store.erasing import Erasing
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import ARCHIVE, Copyable, SessionRecord, Store
@@ -111,8 +112,8 @@ def _both(first: Copyable, second: Copyable) -> Synced:
             erased.add(name)
             if thing == "session" or target.node(DialogId(name)).session_id not in erased:  # sessions come first
                 tally.refused.append(
-                    f"{thing} {name}: it was erased in {source.url} (receipt {gone.receipt}) and is still in {target.url}. "
-                    f"Erase it there, too: palaver erase {name}"
+                    f"{thing} {name}: it was erased in {shown(source)} (receipt {gone.receipt}) and is still in {shown(target)}. "
+                    f"Erase it there, too: palaver erase {name} --store {quote(shown(target))}"
                 )
     ids = sorted({record.session_id for store in (first, second) for record in _records(store)})
     for session_id in ids:
@@ -147,12 +148,12 @@ def _with_bundles(
     gone = store.gone("session", session_id) if isinstance(store, Erasing) else None
     if gone is not None:
         folder.erase(session_id, files.values(), gone.receipt)
-        tally.changed.append(f"session {session_id}: it was erased in {store.url}, and now in the folder")
+        tally.changed.append(f"session {session_id}: it was erased in {shown(store)}, and now in the folder")
         return
     if (receipt := folder.erased(session_id)) is not None:
         tally.refused.append(
-            f"session {session_id}: it was erased on another machine (receipt {receipt}) and is still in {store.url}. "
-            f"Erase it there, too: palaver erase {session_id}"
+            f"session {session_id}: it was erased on another machine (receipt {receipt}) and is still in {shown(store)}. "
+            f"Erase it there, too: palaver erase {session_id} --store {quote(shown(store))}"
         )
         return
     if _one_is_archived([record_of(store, session_id), None], tally):
@@ -249,4 +250,4 @@ def _settle(before: Sequence[SessionRecord], ways: Sequence[Way], tally: Tally) 
         different = {name: value for name, value in wanted.items() if value != getattr(record, name)}
         if different:
             store.update_session(record.session_id, **different)
-            tally.changed.append(f"session {record.session_id} in {store.url}: its {', '.join(sorted(different))}")
+            tally.changed.append(f"session {record.session_id} in {shown(store)}: its {', '.join(sorted(different))}")

@@ -26,6 +26,7 @@ from palaver.log import (
 )
 from palaver.log.values import LogValue
 from palaver.messages import Message, canonical_json
+from palaver.store.connect import shown
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.protocol import Copyable, SessionRecord, Store
 from palaver.transfer.copies import renamed_body
@@ -205,7 +206,7 @@ class Way:
         self._bring_sources()
 
     def _refuse(self, node: Node, why: str) -> None:
-        self.said.refused.append(f"dialog {node.dialog_id} of {self.source.store.url}: {why}")
+        self.said.refused.append(f"dialog {node.dialog_id} of {shown(self.source.store)}: {why}")
 
     def _plan(self, node: Node) -> Course | None:
         """Find where a dialog goes, and how many of its entries are there. Return None for one that cannot be brought."""
@@ -230,7 +231,7 @@ class Way:
             name = derive_dialog_id(node.session_id, "sync", root, str(start), sha256(plain).hexdigest())
         target = self.target.store
         if there is None and isinstance(target, Erasing) and target.gone("dialog", name) is not None:
-            self._refuse(node, f"it was erased in {target.url}")
+            self._refuse(node, f"it was erased in {shown(target)}")
             return None
         if there is None or start < length:
             self._planned[name] = node.dialog_id
@@ -258,7 +259,7 @@ class Way:
             if plan.like is not None:  # what both have is copied from here: an entry that was erased here stays so
                 self._take(self.target.store, Span(plan.like, 0, plan.start), name, {plan.like: name})
                 self.said.forks.append(
-                    f"session {node.session_id} in {self.target.store.url}: "
+                    f"session {node.session_id} in {shown(self.target.store)}: "
                     f"dialog {name} is {plan.root} as it went on elsewhere from entry {plan.start} on"
                 )
         missing = Span(node.dialog_id, plan.start, plan.length)
@@ -295,7 +296,7 @@ class Way:
             return False
         erased = [decode_entry(body).erased for body in (ours, other)]
         if erased[1] is not None and erased[0] is None:
-            self._refuse(node, f"its entry {mine.seq} was erased in {self.target.store.url} and is still here")
+            self._refuse(node, f"its entry {mine.seq} was erased in {shown(self.target.store)} and is still here")
         return any(erased)
 
     def _take(
