@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -57,6 +58,20 @@ def test_all_sessions_of_a_subject_are_erased(palaver: Palaver) -> None:
     assert done.code == Exit.OK
     assert "mara" not in done.out
     assert palaver("erase", "--subject", "mara@example.org").code == Exit.MISSING
+
+
+def test_subject_is_erased_from_every_database(tmp_path: Path) -> None:
+    """A store over several databases erases in each that has sessions of the subject, with a receipt each that holds; others stay."""
+    both = " ".join(f"sqlite://{tmp_path / name}" for name in ("first.db", "second.db"))
+    with closing(open_store(both)) as store:
+        for number in range(12):
+            subject = "mara@example.org" if number % 4 else "bob@example.org"
+            Session.create(store, f"talk {number}", subject=subject).root.put_text("Hello.")
+    rows = run("erase", "--subject", "mara@example.org", "--yes", "--json", "--store", both).rows()
+    assert sum(row["entries"] for row in rows) == 9
+    assert len(run("sessions", "--json", "--store", both).rows()) == 3
+    assert all(row["holds"] for row in run("store", "receipts", "--json", "--store", both).rows())
+    assert run("erase", "--subject", "mara@example.org", "--yes", "--store", both).code == Exit.MISSING
 
 
 def test_exported_files_go_only_when_asked_and_unchanged(stocked: Palaver) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Annotated, Any
 
 from typer import Argument, BadParameter, Option
@@ -14,8 +15,10 @@ from palaver.cli.terminal import complain, emit, listed
 from palaver.erasure.erase import erase, finish_erasures
 from palaver.erasure.plan import ErasurePreview, preview_erasure
 from palaver.erasure.receipts import Receipt
+from palaver.errors import NotFound
 from palaver.plurals import counted
 from palaver.store import Store
+from palaver.store.routed import RoutedStore
 
 _SHOWN = 10
 
@@ -50,7 +53,17 @@ def run(
         if not yes:
             emit(json, _row(preview), *_lines(preview))
             return Exit.OK
-        return _report((erase(source, **scope, files=preview.files if files else ()),), json=json)
+        return _report(tuple(_erased(source, scope, files=files)), json=json)
+
+
+def _erased(store: Store, scope: dict[str, Any], *, files: bool) -> Iterator[Receipt]:
+    """Erase, in each database that has sessions of a subject by itself: an erasure is one transaction, and its receipt lies with what it erased."""
+    for part in store.stores if scope["subject"] and isinstance(store, RoutedStore) else (store,):
+        with suppress(
+            NotFound
+        ):  # in a database without sessions of the subject; another has some, as the preview has found
+            noted = preview_erasure(part, **scope).files if files else ()
+            yield erase(part, **scope, files=noted)
 
 
 def _scope(store: Store, targets: list[str], subject: str | None) -> dict[str, Any]:
