@@ -54,6 +54,8 @@ def test_an_error_reads_as_a_sentence_with_a_hint() -> None:
         assert shown.endswith(error.hint)
         assert "\n" not in shown
         assert not shown.startswith(("'", '"'))
+    words = PalaverError("The server said: slow down", hint="Wait."), PalaverError('It said "Slow down."', hint="Wait.")
+    assert [str(error) for error in words] == ["The server said: slow down. Wait.", 'It said "Slow down." Wait.']
 
 
 def facts(error: PalaverError) -> dict[str, str]:

@@ -96,8 +96,11 @@ class PalaverError(Exception):
             self.hint = hint
 
     def __str__(self) -> str:
-        """Return the message followed by the hint."""
-        return f"{self.message} {self.hint}".strip()
+        """Return the message followed by the hint; a message that ends with another program's words gets its full stop."""
+        if not self.message or not self.hint:
+            return self.message or self.hint
+        ended = self.message.rstrip("\"')]}")[-1:] in ".!?…:;"
+        return f"{self.message}{'' if ended else '.'} {self.hint}"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Survive pickling, as errors do that cross to another process."""

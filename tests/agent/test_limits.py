@@ -313,12 +313,14 @@ def test_seconds_count_while_a_turn_runs() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"dollars": 0}, {"calls": 1.5}, {"tokens": True}, {"seconds": float("nan")}, {"per": "day"}]
+    "wrong", [{"dollars": 0}, {"calls": 1.5}, {"tokens": True}, {"seconds": float("nan")}, {"per": "day"}, {}]
 )
 def test_a_wrong_limit_is_refused(wrong: dict[str, Any]) -> None:
     """Before anything is asked."""
     with pytest.raises(InvalidInput):
         Limits(**wrong)
+    with pytest.raises(InvalidInput, match="whole number above 0"):
+        Limits(calls=1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [3, [3], {"calls": 1}])

@@ -29,6 +29,14 @@ def test_failure_has_its_kind() -> None:
         assert " ".join(message.split()) in error.message
 
 
+def test_words_of_the_provider_are_a_sentence() -> None:
+    """What to do follows as a sentence of its own, whether or not the provider ended its own."""
+    for said in ("Rate limit reached", "Rate limit reached."):
+        assert str(failed("acme", said, status=429)) == (
+            "acme limits the rate: Rate limit reached. Wait, or ask less often."
+        )
+
+
 def test_overflow_has_its_figures() -> None:
     """Each wording is one that was seen, and its longer pattern is tried first."""
     for case in OVERFLOWS:

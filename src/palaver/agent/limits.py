@@ -65,17 +65,19 @@ class Limits:
         """Check the figures.
 
         Raises:
-            InvalidInput: A figure is not a number above 0, or `per` is unknown.
+            InvalidInput: A figure is not a number above 0, there is none, or `per` is unknown.
         """
         for unit in _UNITS:
             number = getattr(self, unit)
-            kinds = (int,) if unit in {"tokens", "calls"} else (int, float)
+            whole = unit in {"tokens", "calls"}
             if number is None:
                 continue
+            kinds = int if whole else int | float
             if isinstance(number, bool) or not isinstance(number, kinds) or not isfinite(number) or number <= 0:
-                raise InvalidInput(
-                    f"A limit has {unit}={number!r}.", hint="Pass a number above 0, or None for no limit."
-                )
+                hint = f"Pass a {'whole ' * whole}number above 0, or None for no limit."
+                raise InvalidInput(f"A limit has {unit}={number!r}.", hint=hint)
+        if not self.amounts:
+            raise InvalidInput("A limit limits nothing.", hint="Pass dollars, tokens, calls or seconds.")
         if self.per not in {"turn", "session", "subject"}:
             raise InvalidInput(f"A limit is per {self.per!r}.", hint="Use turn, session or subject.")
 

@@ -127,7 +127,7 @@ def _named(waiting: list[WaitingCall], decided: list[WaitingCall], name: str) ->
     fitting: list[WaitingCall] = next(filter(None, named + begun), [])
     if not fitting:
         hint = "`palaver approve` lists the calls that wait."
-        raise NotFound(name, what="call that waits", close=[call.call.id for call in waiting[:5]], hint=hint)
+        raise NotFound(name, what="waiting call", close=[call.call.id for call in waiting[:5]], hint=hint)
     if len(fitting) > 1:
         known = [f"{call.call.id} in {call.session.session_id[:12]}" for call in fitting]
         raise Ambiguous(name, known, hint="Add --session, or more of the id.")
