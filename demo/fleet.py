@@ -37,7 +37,9 @@ def refund(amount: int) -> str:
 def make_fleet(address: str, model: tuple[Any, ...]) -> Fleet:
     """Return the fleet of a store's address and a model: its name, and what sends its requests if the name does not say."""
     store = PostgresStore(address)
-    queue = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=store.conninfo))
+    # the schema is named: a role with a schema of its own name, such as `palaver`, has its tables there
+    path = {"options": "-csearch_path=public"}
+    queue = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=store.conninfo, kwargs=path))
 
     def clerk(_name: str) -> Agent[Any]:
         return Agent("clerk", "You answer briefly.", *model, store=store, tools=[refund])

@@ -545,6 +545,17 @@ def test_sweep_finds_what_was_said_past_the_fleet(yard: NewYard) -> None:
     assert till.texts("till 1")[-1] == "You said: two"
 
 
+def test_tables_of_the_queue_in_another_schema_are_named(postgres_server: postgres.Server) -> None:
+    """Where the queue's tables lie elsewhere, as in the schema of the role's name, the refusal says where."""
+    url = postgres_server.url()
+    till = Yard(url, echo)
+    make_tables(url)
+    elsewhere = Fleet(queue_app(url), till.store, lambda _: till.agent(""), schema="nowhere")
+    with pytest.raises(StoreError, match=rf"no tables in schema nowhere.*has them: .*{address(url).schema}"):
+        asyncio.run(elsewhere.say("till 1", "one"))
+    till.store.close()
+
+
 def test_queue_without_its_tables_is_refused(postgres_server: postgres.Server) -> None:
     """Missing tables, and those of another version, are named with what to do, and nothing is written."""
     url = postgres_server.url()

@@ -92,6 +92,10 @@ SELECT name FROM unnest(%(names)s::text[]) AS name
 WHERE NOT EXISTS (SELECT FROM pg_proc WHERE proname = name AND pronamespace = to_regnamespace(%(path)s))
   AND NOT EXISTS (SELECT FROM pg_type WHERE typname = name AND typnamespace = to_regnamespace(%(path)s))"""
 
+_ELSEWHERE = (
+    "SELECT DISTINCT pronamespace::regnamespace::text FROM pg_proc WHERE proname = ANY(%(names)s::text[]) ORDER BY 1"
+)
+
 _MIGRATE = "Apply its migrations (procrastinate.readthedocs.io, howto/production/migrations), or install the version of the tables."
 _NEEDED = sorted(set(re.findall(r"procrastinate_\w+_v\d+\b", "\n".join(queries.values()))))
 """The functions and types that the installed procrastinate calls."""
@@ -238,7 +242,11 @@ class SessionQueue:
         self._checked = False
         lacking = [name for (name,) in self._ask(_LACKING, names=_NEEDED, path=self._path)]
         if len(lacking) == len(_NEEDED):
-            hint = "Make them: `procrastinate --app=MODULE.app schema --apply`; or name the schema that has them."
+            others = ", ".join(name for (name,) in self._ask(_ELSEWHERE, names=_NEEDED))
+            named = f": {others}" if others else ""
+            hint = (
+                f"Make them: `procrastinate --app=MODULE.app schema --apply`; or name the schema that has them{named}."
+            )
             raise StoreError(f"The queue has no tables in {self._place}.", reason="unsupported", hint=hint)
         if lacking:
             needs = f"procrastinate {procrastinate.__version__} needs {', '.join(lacking)}"
