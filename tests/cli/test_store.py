@@ -269,8 +269,10 @@ def test_stores_are_synced_and_what_differs_is_said(stocked: Palaver) -> None:
     """Both sides get what they lack, through a folder too; a branch and what was refused are said, and the command ends with 1 where something was."""
     other, folder = stocked.folder / "other.db", f"{stocked.folder}/bundles/"
     first = run("sync", stocked.store, other, "--json").row()
-    assert (first["sessions"], first["added"][0], first["refused"]) == (1, 0, [])
-    assert run("sync", stocked.store, folder, "--json").row()["added"][1] == first["added"][1]
+    assert (first["sessions"], first["added"][0], first["refused"], first["created"]) == (1, 0, [], True)
+    into = run("sync", stocked.store, folder)
+    assert into.out.startswith(f"{folder} was created. 1 session; 0 entries added to A and {first['added'][1]} to B.")
+    assert run("sync", stocked.store, folder, "--json").row()["created"] is False
     for path in (stocked.store, other):
         with SqliteStore(path) as store:
             Session.open(store, "talk").newest.put_text(str(path))
@@ -282,7 +284,10 @@ def test_stores_are_synced_and_what_differs_is_said(stocked: Palaver) -> None:
     assert stocked("erase", "--finish").code == Exit.OK
     refused = run("sync", stocked.store, other)
     assert (refused.code, "palaver erase" in refused.out) == (Exit.FOUND, True)
-    assert run("sync", folder, other).code == Exit.INPUT
+    assert run("sync", folder, f"{stocked.folder}/more/").code == Exit.INPUT
+    mistyped = stocked.folder / "stroe.db"
+    missing = run("sync", mistyped, other)
+    assert (missing.code, "Only B may be new" in missing.err, mistyped.exists()) == (Exit.MISSING, True, False)
     assert run("sync", "memory:", other).code == Exit.INPUT
 
 

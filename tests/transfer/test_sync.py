@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from palaver import Session, UserMessage
 from palaver.erasure import erase
-from palaver.errors import Conflict, InfeasibleBudget, InvalidInput, NotFound
+from palaver.errors import Conflict, InfeasibleBudget, InvalidInput, MissingFile, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, Header, Node, Span, lineage
 from palaver.session import Dialog
@@ -520,9 +520,48 @@ def test_damaged_file_in_a_folder_is_said_and_stays(tmp_path: Path) -> None:
     assert len(talks(other_machine(folder))) == 2
 
 
+def test_stray_bundle_in_a_folder_is_said_and_stays(tmp_path: Path) -> None:
+    """A file whose name is not one that a sync writes is not read, not deleted, and named; files of other kinds are nobody's business."""
+    here = MemoryStore()
+    begun(here)
+    (tmp_path / "junk.bundle").write_bytes(b"junk")
+    (tmp_path / "notes.txt").write_bytes(b"mine")
+    for _ in range(2):
+        (said,) = sync(here, tmp_path).refused
+        assert said.startswith(f"{tmp_path / 'junk.bundle'}: ")
+    assert (tmp_path / "junk.bundle").read_bytes() == b"junk"
+    assert len(talks(other_machine(str(tmp_path)))) == 1
+
+
+def test_first_side_must_exist(tmp_path: Path) -> None:
+    """A mistyped first store is refused and not created; the second one may be new."""
+    with pytest.raises(MissingFile):
+        sync(tmp_path / "wrok.db", tmp_path / "b.db")
+    with pytest.raises(MissingFile):
+        sync(f"{tmp_path}/wrong/", tmp_path / "b.db")
+    assert list(tmp_path.iterdir()) == []
+    begun(SqliteStore(tmp_path / "work.db"))
+    sync(tmp_path / "work.db", tmp_path / "b.db")
+    assert len(talks(SqliteStore(tmp_path / "b.db"))) == 1
+
+
+def test_new_machine_begins_with_the_folder(tmp_path: Path) -> None:
+    """A folder may be the first side: the new store gets what is in it, and `added` is in the order of the sides."""
+    folder = f"{tmp_path}/bundles/"
+    here = MemoryStore()
+    begun(here)
+    assert sync(here, folder).added == (0, 2)
+    assert sync(folder, tmp_path / "laptop.db").added == (0, 2)
+    laptop = SqliteStore(tmp_path / "laptop.db")
+    assert talks(laptop) == talks(here)
+    begun(laptop, "more")
+    assert sync(folder, laptop).added == (2, 0)
+
+
 def test_sides_that_cannot_be_synced_are_refused(tmp_path: Path) -> None:
-    """A store with itself, and a folder as the first side."""
+    """A store with itself, and two folders."""
+    SqliteStore(tmp_path / "a.db").close()
     with pytest.raises(InvalidInput, match="with itself"):
         sync(tmp_path / "a.db", tmp_path / "a.db")
-    with pytest.raises(InvalidInput, match="first"):
-        sync(tmp_path, tmp_path / "a.db")
+    with pytest.raises(InvalidInput, match="Both"):
+        sync(tmp_path, f"{tmp_path}/other/")

@@ -7,7 +7,7 @@ the next sync replaces both by one. A file appears whole or not at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import file_digest
 from pathlib import Path
 
@@ -36,10 +36,17 @@ class BundleFolder:
     def sessions(self) -> dict[SessionId, dict[str, Path]]:
         """Return the files of each session by the digests in their names."""
         named: dict[SessionId, dict[str, Path]] = {}
-        for path in sorted(self.path.glob("*.bundle")):
-            if (parts := _NAME.fullmatch(path.name)) is not None:
+        for path, parts in self._files():
+            if parts is not None:
                 named.setdefault(SessionId(parts[1]), {})[parts[2]] = path
         return named
+
+    def strays(self) -> Iterator[Path]:
+        """Yield the bundles with other names, such as copies that a program made of a conflict."""
+        return (path for path, parts in self._files() if parts is None)
+
+    def _files(self) -> Iterator[tuple[Path, re.Match[str] | None]]:
+        return ((path, _NAME.fullmatch(path.name)) for path in sorted(self.path.glob("*.bundle")))
 
     @staticmethod
     def load(path: Path) -> MemoryStore:

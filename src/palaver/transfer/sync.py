@@ -14,13 +14,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from palaver.errors import Conflict, Erased, InvalidInput, NotFound, PalaverError, StoreDamaged, StoreError
+from palaver.errors import Conflict, Erased, InvalidInput, MissingFile, NotFound, PalaverError, StoreDamaged, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.store.connect import StoreLike, opened_store, shown
 from palaver.store.erasing import Erasing
@@ -60,19 +60,26 @@ def sync(first: StoreLike, second: StoreLike) -> Synced:
     comes with the next sync. What was erased on one side does not come back to it, and is not erased on the other.
 
     Args:
-        first: A store or the address of one; a new file is created. Where names or other metadata differ and both sides were last active at the same time,
-            its own win; else those of the side that was active later.
-        second: The same; or a folder that exists or whose path ends with a slash: it has a bundle of each session, without the trash.
+        first: A store, the address of one, or a folder that has a bundle of each session, without the trash. It must exist. Where names or other
+            metadata differ and both sides were last active at the same time, those of the first store win; else those of the side that was
+            active later.
+        second: The same, but it is created when it is missing; the path of a new folder ends with a slash.
 
     Raises:
-        InvalidInput: They are the same, or the first is a folder, or one cannot be copied.
+        MissingFile: The first is not there.
+        InvalidInput: They are the same, or both are folders, or one cannot be copied.
         StoreError: One of them failed. Every session is whole; sync again.
     """
     with ExitStack() as opened:
-        here = _copyable(first, opened)
-        if is_folder(second):
-            return _with_folder(here, BundleFolder(Path(os.fspath(second))))  # type: ignore[arg-type]
-        there = _copyable(second, opened)
+        if (bundles := _folder(first)) is not None:
+            if not bundles.path.is_dir():
+                raise MissingFile(bundles.path, what="folder")
+            done = _with_folder(_copyable(second, opened, create=True), bundles)
+            return replace(done, added=(done.added[1], done.added[0]))
+        here = _copyable(first, opened, create=False)
+        if (bundles := _folder(second)) is not None:
+            return _with_folder(here, bundles)
+        there = _copyable(second, opened, create=True)
         if here is there or (here.url == there.url and here.url != "memory:"):
             raise InvalidInput("A store cannot be synchronised with itself.", hint="Name two stores.")
         return _both(here, there)
@@ -86,10 +93,14 @@ def is_folder(side: StoreLike) -> bool:
     return path.endswith(os.sep) or Path(path).is_dir()
 
 
-def _copyable(side: StoreLike, opened: ExitStack) -> Copyable:
+def _folder(side: StoreLike) -> BundleFolder | None:
+    return BundleFolder(Path(os.fspath(side))) if is_folder(side) else None  # type: ignore[arg-type]
+
+
+def _copyable(side: StoreLike, opened: ExitStack, *, create: bool) -> Copyable:
     if is_folder(side):
-        raise InvalidInput("The first of both is a store; only the second may be a folder.", hint="Swap them.")
-    store, owned = opened_store(side, create=True)
+        raise InvalidInput("Both sides are folders of bundles.", hint="Name a store as one of them.")
+    store, owned = opened_store(side, create=create)
     if owned:
         opened.callback(store.close)
     if not isinstance(store, Copyable):
@@ -131,6 +142,10 @@ def _records(store: Store) -> Iterator[SessionRecord]:
 
 def _with_folder(store: Copyable, folder: BundleFolder) -> Synced:
     tally = Tally()
+    tally.refused += [
+        f"{path}: it was not read, as it has not the name of a bundle of this folder. It stays as it is: import or remove it."
+        for path in folder.strays()
+    ]
     known = folder.sessions()
     ids = sorted({record.session_id for record in _records(store)} | known.keys())
     for session_id in ids:
