@@ -216,7 +216,7 @@ def test_cost_lists_sums_and_breaks(palaver: Palaver) -> None:
     assert palaver("cost", "--by", "session").out.splitlines()[0].split()[:3] == ["session", "title", "calls"]
     assert "5 calls in 1 session: " in palaver("cost").out
     assert palaver("cost", "--breaks", "--json").out == ""
-    assert palaver("cost", "--until", "2026-01-01").out.endswith("No calls.\n")
+    assert palaver("cost", "--until", "2026-01-01").out.endswith("No calls match --until 2026-01-01.\n")
     assert palaver("cost", "--since", "9999999y").code == palaver("cost", "--since", "tomorrow").code == Exit.USAGE
     assert palaver("cost", "nobody").code == Exit.MISSING
 
@@ -246,7 +246,7 @@ def test_sessions_are_filtered_and_added_up(palaver: Palaver) -> None:
     assert lines[-1].startswith(f"2 sessions, {own['messages'] + talked['messages']} msgs, ")
     assert "other/main" in lines[1]
     assert palaver("sessions", "--limit", "1").out.splitlines()[-1].endswith("There are more: --limit N lists them.")
-    assert palaver("sessions", "--tool", "codex").out == "No session matches.\n"
+    assert palaver("sessions", "--tool", "codex").out == "No session matches --tool codex.\n"
 
 
 def test_title_is_the_heading_of_a_plan(palaver: Palaver) -> None:
@@ -465,6 +465,49 @@ def test_search_filters(palaver: Palaver) -> None:
     (row,) = palaver("search", "twelve", "--tool", "codex", "--json").rows()
     assert [row["snippet"][start:stop].casefold() for start, stop in row["marks"]] == ["twelve"]
     assert "not a day" in palaver("search", "needle", "--since", "soon").err
+
+
+def test_filter_that_fits_nothing_is_named(palaver: Palaver) -> None:
+    """A role that does not exist is refused; a tool, agent, folder or model that occurs nowhere is in the line that says so."""
+    palaver.imported(talk())
+    refused = palaver("search", "please", "--role", "asistant")
+    assert (refused.code, "neither a role nor a kind" in refused.err) == (Exit.INPUT, True)
+    assert palaver("search", "please", "--role", "compaction").code == Exit.OK
+    for words in ("--tool nobody", "--agent nobody", "--folder nobody", "--model nobody", "--since 1d --role tool"):
+        said = palaver("search", "please", *words.split()).out
+        assert said.startswith("Nothing found with --"), words
+        assert said.endswith("; there are hits without.\n"), words
+    nowhere = palaver("search", "zzzzz", "--tool", "nobody").out
+    assert nowhere == "Nothing found with --tool nobody; nor is there anything without.\n"
+    assert palaver("search", "zzzzz").out == "Nothing found.\n"
+    assert palaver("cost", "--tool", "nobody").out.endswith("No calls match --tool nobody.\n")
+    assert palaver("sessions", "--folder", "nobody").out == "No session matches --folder nobody.\n"
+
+
+def test_archived_sessions_are_marked_and_named(stocked: Palaver) -> None:
+    """The list marks them; a search, sums and a filter by what only the archive has end with how many were left out."""
+    stocked("import", stocked.file("c.jsonl", rollout()))
+    for words in (["search", "please"], ["cost"], ["sessions", "--tool", "codex"]):
+        assert "archived" not in stocked(*words).out, words
+    assert stocked("sessions", "--archived").out == "No session is archived.\n"
+    assert stocked("archive", "talk", "--to", f"file://{stocked.folder}/old").code == Exit.OK
+    listed = stocked("sessions", "--wide").out.splitlines()
+    assert ["(archived) talk" in line for line in listed[1:3]] == [True, False]
+    assert "2 sessions, 1 archived, " in listed[-1]
+    assert [row["archived"] for row in stocked("sessions", "--json").rows()] == [True, False]
+    (row,) = stocked("sessions", "--archived", "--json").rows()
+    assert (row["name"], row["tool"]) == ("talk", "")
+    for words, what in (
+        (["search", "please"], "searched"),
+        (["cost"], "counted"),
+        (["sessions", "--tool", "codex"], "listed, as the store has neither their tool nor their model"),
+    ):
+        assert f"1 archived session was not {what}: `palaver sessions --archived`" in stocked(*words).out, words
+    ran = stocked("search", "twelve", "--json")
+    assert (len(ran.rows()), "was not searched" in ran.err) == (1, True)
+    assert stocked("sessions", "--archived", "--model", "x").code == Exit.USAGE
+    assert stocked("archive", "talk", "--restore").code == Exit.OK
+    assert "archived" not in stocked("search", "please").out
 
 
 def test_search_survives_bad_queries(stocked: Palaver) -> None:

@@ -11,6 +11,7 @@ from palaver.errors import StoreDamaged, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle
 from palaver.store import SessionRecord, Store
+from palaver.store.protocol import ARCHIVE
 from palaver.store.titles import title
 
 By: TypeAlias = Literal["day", "model", "tool", "folder", "session"]
@@ -75,12 +76,14 @@ class CostReport(NamedTuple):
         total: All of them.
         breaks: The calls that broke the cache, the dearest first.
         unread: The number of sessions that cannot be read, as their key is missing or an entry is damaged.
+        archived: The number of sessions that count for nothing, whatever the filters, as they are in an archive.
     """
 
     rows: list[CostRow]
     total: CostRow
     breaks: list[BreakRow]
     unread: int
+    archived: int
 
 
 def report(costs: Costs, records: Iterable[SessionRecord], by: By, filters: Filters = NO_FILTERS) -> CostReport:
@@ -93,9 +96,12 @@ def report(costs: Costs, records: Iterable[SessionRecord], by: By, filters: Filt
         filters: Which of them, and of their calls, count.
     """
     store = costs.store
-    groups, total, unread = dict[str, _Group](), _Group(), 0
+    groups, total, unread, archived = dict[str, _Group](), _Group(), 0, 0
     breaks: list[BreakRow] = []
     for record in records:
+        if ARCHIVE in record.metadata:
+            archived += 1
+            continue
         tool = tool_of(store, record)
         if not filters.fits(record, tool):
             continue
@@ -110,7 +116,8 @@ def report(costs: Costs, records: Iterable[SessionRecord], by: By, filters: Filt
                     breaks.append(_break(record.session_id, dialog_id, what))
     rows = [group.row(key, store if by == "session" else None) for key, group in groups.items()]
     rows.sort(key=(lambda row: row["key"]) if by == "day" else _dearest)
-    return CostReport(rows, total.row(), sorted(breaks, key=lambda row: (-row["dollars"], -row["tokens"])), unread)
+    breaks.sort(key=lambda row: (-row["dollars"], -row["tokens"]))
+    return CostReport(rows, total.row(), breaks, unread, archived)
 
 
 def _spent_in(store: Store, record: SessionRecord, costs: Costs) -> list[tuple[DialogId, Line]] | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from palaver.browsing.sessions import NO_FILTERS, Filters, day, is_part, tool_of
 from palaver.errors import Erased, InvalidInput, NotFound, StoreError
@@ -30,7 +31,8 @@ class HitRow(TypedDict):
     marks: list[tuple[int, int]]
 
 
-class HitFilters(NamedTuple):
+@dataclass(frozen=True)
+class HitFilters:
     """Which entries may be hits; an empty text is no filter.
 
     Attributes:
@@ -42,6 +44,18 @@ class HitFilters(NamedTuple):
     where: Filters = NO_FILTERS
     role: str = ""
     agent: str = ""
+
+    def __post_init__(self) -> None:
+        """Require a role or kind.
+
+        Raises:
+            InvalidInput: There is none of this name.
+        """
+        if self.role and self.role not in {*Role, *KINDS}:
+            raise InvalidInput(
+                f"{self.role!r} is neither a role nor a kind of entry.",
+                hint=f"Roles: {', '.join(Role)}. Kinds: {', '.join(sorted(KINDS))}.",
+            )
 
 
 NO_HIT_FILTERS = HitFilters()
@@ -101,11 +115,6 @@ def _chooser(store: Store, filters: HitFilters) -> Callable[[Hit], bool] | None:
     """Return what chooses the hits; what is cheap to know is asked first."""
     if filters == NO_HIT_FILTERS:
         return None
-    if filters.role and filters.role not in {*Role, *KINDS}:
-        raise InvalidInput(
-            f"{filters.role!r} is neither a role nor a kind of entry.",
-            hint=f"Roles: {', '.join(Role)}. Kinds: {', '.join(sorted(KINDS))}.",
-        )
     where = filters.where
     owner = cache(lambda name: store.node(name).owner)
 

@@ -14,7 +14,7 @@ from palaver.errors import InvalidInput, StoreError
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node, count_messages, lineage
 from palaver.store import SessionRecord, Store
-from palaver.store.protocol import USAGE
+from palaver.store.protocol import ARCHIVE, USAGE
 from palaver.store.titles import title
 
 _WITH_MODEL = ("model_change", "invocation")
@@ -84,7 +84,9 @@ OWN = "palaver"
 
 
 def tool_of(store: Store, record: SessionRecord) -> str:
-    """Return the program that recorded a session."""
+    """Return the program that recorded a session; empty for one in an archive, which alone says so."""
+    if ARCHIVE in record.metadata:
+        return ""
     return next((source.format for source in store.sources(record.session_id)), OWN)
 
 
@@ -96,7 +98,7 @@ def day(at: float) -> str:
 class StoredSessionRow(TypedDict):
     """A session: its record, how large it is, the program that recorded it, the newest model, and its tokens and dollars as imported.
 
-    Times are seconds since 1970-01-01 UTC.
+    Of one in an archive the store has the record alone: it has no messages, tool or model. Times are seconds since 1970-01-01 UTC.
     """
 
     session: SessionId
@@ -109,6 +111,7 @@ class StoredSessionRow(TypedDict):
     created_at: float
     updated_at: float
     trashed_at: float | None
+    archived: bool
     dialogs: int
     messages: int
     tokens: int | None
@@ -116,11 +119,12 @@ class StoredSessionRow(TypedDict):
     estimated: bool
 
 
-def sessions(
+def sessions(  # noqa: PLR0913 - filters, by keyword
     store: Store,
     *,
     subject: str | None = None,
     trashed: bool = False,
+    archived: bool = False,
     limit: int | None = None,
     after: SessionId | None = None,
     filters: Filters = NO_FILTERS,
@@ -131,13 +135,14 @@ def sessions(
         store: The store.
         subject: Only sessions about exactly this subject.
         trashed: Whether to list the trash instead.
+        archived: Whether to list archived sessions alone.
         limit: At most so many.
         after: The last session of the page before.
         filters: Which sessions; a day is that of the newest activity, and the model the newest.
     """
     last = None if after is None else store.session(after)
     page = limit if filters == NO_FILTERS else None
-    records = store.sessions(subject=subject, trashed=trashed, limit=page, after=last)
+    records = store.sessions(subject=subject, trashed=trashed, archived=archived, limit=page, after=last)
     rows = (session_row(store, record) for record in records if is_part(filters.folder, record.workdir))
     yield from islice((row for row in rows if filters.fits_row(row)), limit)
 
@@ -157,12 +162,18 @@ def session_row(store: Store, record: SessionRecord) -> StoredSessionRow:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "trashed_at": record.trashed_at,
+        "archived": ARCHIVE in record.metadata,
         "dialogs": len(nodes),
         "messages": count_messages(store, nodes),
         "tokens": used.get("tokens") or None,
         "dollars": used.get("cost") or None,
         "estimated": bool(used.get("estimated")),
     }
+
+
+def archived_count(store: Store, subject: str | None = None) -> int:
+    """Return how many sessions are in an archive: what was said in them cannot be searched or added up until they are brought back."""
+    return sum(1 for _ in store.sessions(subject=subject, archived=True))
 
 
 def priced(store: Store, rows: Iterable[StoredSessionRow]) -> list[StoredSessionRow]:

@@ -21,9 +21,10 @@ from palaver.cli.options import (
     StoreOption,
     ToolOption,
     UntilOption,
+    filters_given,
     opened,
 )
-from palaver.cli.terminal import complain, money, paged, print_rows, progress, say, short
+from palaver.cli.terminal import complain, money, note_archived, paged, print_rows, progress, say, short
 from palaver.folders import short_folder
 from palaver.plurals import counted
 
@@ -72,8 +73,9 @@ def run(
                 drop=("stored", "written", "calls"),
             )
         if not json:
-            for line in _lines(made, shown=limit, breaks=breaks):
+            for line in _lines(made, filters_given(filters), shown=limit, breaks=breaks):
                 say(line)
+        note_archived(json, made.archived, "counted")
 
 
 def _counting(records: list[Any], advance: Callable[[str, float, float | None], None]) -> Iterator[Any]:
@@ -118,13 +120,13 @@ _BREAKS: Mapping[str, _Cell] = {
 }
 
 
-def _lines(made: CostReport, *, shown: int, breaks: bool) -> Iterator[str]:
+def _lines(made: CostReport, given: str, *, shown: int, breaks: bool) -> Iterator[str]:
     """Yield the totals, what broke the cache, and what compactions saved."""
     total, listed = made.total, len(made.breaks if breaks else made.rows)
     if listed > shown:
         yield f"{listed - shown:,} more: --limit N lists them."
     if not total["calls"]:
-        yield "No calls."
+        yield f"No calls match {given}." if given else "No calls."
         return
     cached = _share(total["cached"], total["read"]) or "none"
     cost = money(total["dollars"], estimated=total["estimated"] > 0) or "no price known"

@@ -19,7 +19,7 @@ from palaver.browsing.places import locate, numbered
 from palaver.browsing.scope import scoped
 from palaver.browsing.search import hits
 from palaver.browsing.seen import seen
-from palaver.browsing.sessions import Filters, sessions
+from palaver.browsing.sessions import Filters, archived_count, sessions
 from palaver.browsing.spent import Costs
 from palaver.cli.options import StoreOption, SubjectOption, opened
 from palaver.cli.terminal import money
@@ -101,7 +101,7 @@ class _ServedTools:
         last = locate(self._store, after).session.session_id if after else None
         rows = list(sessions(self._store, limit=count + 1, after=last))
         lines = [
-            f"{row['session'][:12]}  {_when(row['updated_at'])}  {counted(row['messages'], 'message')}  {row['workdir']}  {_title(row['title'])}"
+            f"{row['session'][:12]}  {_when(row['updated_at'])}  {counted(row['messages'], 'message')}  {row['workdir']}  {'(archived) ' if row['archived'] else ''}{_title(row['title'])}"
             for row in rows[:count]
         ]
         more = [f"[more follows; after {rows[count - 1]['session'][:12]}]"] if len(rows) > count else []
@@ -118,13 +118,15 @@ class _ServedTools:
         lines = [
             f"{row['handle']}  {', '.join(filter(None, (row['role'] or row['kind'], _when(row['at']))))}, in {_title(row['title'])}\n    {' '.join(row['snippet'].split())}"
             for row in rows[:count]
-        ]
+        ] or ["Nothing found."]
         if len(rows) > count:
             lines.append(f"[more follows; offset {skipped + count}]")
         if left := self._store.index_lag():
             newest = counted(left, "newest entry of the store is", "newest entries of the store are")
             lines.append(f"[the {newest} not searched until `palaver search` or `palaver watch` indexes them]")
-        return "\n".join(lines or ["Nothing found."])
+        if archived := 0 if session else archived_count(self._store):
+            lines.append(f"[{counted(archived, 'archived session was', 'archived sessions were')} not searched]")
+        return "\n".join(lines)
 
     def show(self, session: str, offset: int = 0, limit: int = _PAGE) -> str:
         """Return everything that was said in a session or dialog, as Markdown; `offset` and `limit` count characters."""
@@ -153,6 +155,9 @@ class _ServedTools:
         lines = [f"{row['key'] or '(unknown)'}  {_cost(row)}" for row in rows]
         if len(made.rows) > count:
             lines.append(f"[{len(made.rows) - count} {'earlier' if by == 'day' else 'cheaper'} rows are left out]")
+        if made.archived:
+            many = counted(made.archived, "archived session was", "archived sessions were")
+            lines.append(f"[{many} not counted]")
         return "\n".join([*lines, f"Together: {_cost(made.total)}"])
 
     def _texts(self, dialog: Dialog, *, whole: bool) -> Iterator[str]:

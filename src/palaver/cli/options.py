@@ -78,6 +78,13 @@ def store_url(named: str | None) -> str:
     return user_store() if named is None else named
 
 
+def filters_given(*filters: object) -> str:
+    """Return the filters that were given, as they are written: `--since 2026-11-29 --tool codex`."""
+    return " ".join(
+        f"--{name} {text}" for each in filters for name, text in vars(each).items() if text and isinstance(text, str)
+    )
+
+
 @contextmanager
 def opened(url: str | None, *, create: bool = False, writes: bool = False, read_only: bool = False) -> Iterator[Store]:
     """Open the store that was named, and close it after.

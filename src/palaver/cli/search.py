@@ -10,7 +10,7 @@ from typer import Argument, BadParameter, Option
 
 from palaver.browsing.places import locate
 from palaver.browsing.search import HitFilters, HitRow, hits, index
-from palaver.browsing.sessions import Filters
+from palaver.browsing.sessions import Filters, archived_count
 from palaver.cli.options import (
     FolderOption,
     JsonOption,
@@ -21,9 +21,10 @@ from palaver.cli.options import (
     StoreOption,
     ToolOption,
     UntilOption,
+    filters_given,
     opened,
 )
-from palaver.cli.terminal import complain, paged, print_json, say, styled, when
+from palaver.cli.terminal import complain, note_archived, paged, print_json, say, styled, when
 from palaver.plurals import counted
 from palaver.store.text import words
 
@@ -56,6 +57,7 @@ def run(
     """Search messages, tool arguments and tool results, the best hit first. Pass the handle of a hit to `show` or `view`."""
     if not words(query):
         raise BadParameter("it has no letter, digit or pictograph to search for.", param_hint="QUERY")
+    filters = HitFilters(Filters(since, until, tool, model, folder), role, agent)
     with opened(store) as source:
         within = None if session is None else locate(source, session).session.session_id
         if (lag := source.index_lag()) > _MANY:
@@ -63,9 +65,9 @@ def run(
         if left := index(source, within):
             missing = counted(left, "newest entry is", "newest entries are")
             complain(f"The store may only be read: its {missing} not searched.", "yellow")
-        rows = list(
-            hits(source, query, within, limit, HitFilters(Filters(since, until, tool, model, folder), role, agent))
-        )
+        rows = list(hits(source, query, within, limit, filters))
+        nothing = "" if rows else _nothing(filters, elsewhere=any(hits(source, query, within, 1)))
+        archived = archived_count(source) if within is None else 0
     with paged(data=json):
         for row in rows:
             title = shorten(row["title"], _TITLE, placeholder=" …")
@@ -76,8 +78,16 @@ def run(
             else:
                 say(where)
                 sys.stdout.write(f"    {_highlighted(row)}\n")
-    if not rows and not json:
-        say("Nothing found.")
+        if nothing and not json:
+            say(nothing)
+        note_archived(json, archived, "searched")
+
+
+def _nothing(filters: HitFilters, *, elsewhere: bool) -> str:
+    """Return that nothing was found, and whether the filters are why."""
+    if not (given := filters_given(filters.where, filters)):
+        return "Nothing found."
+    return f"Nothing found with {given}; {'there are hits' if elsewhere else 'nor is there anything'} without."
 
 
 def _highlighted(row: HitRow) -> str:

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import Any, TextIO
 from unicodedata import east_asian_width
 
+from palaver.plurals import counted
+
 # --- what may be shown ----------------------------------------------------------------------------------------------------------------
 
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -71,6 +73,14 @@ def emit(json: bool, row: Mapping[str, object], *lines: str) -> None:
         print_json(row)
     for line in () if json else lines:
         say(line)
+
+
+def note_archived(json: bool, count: int, what: str) -> None:
+    """Say what was not done with archived sessions; beside a result for programs, on standard error."""
+    if count:
+        many = counted(count, "archived session was", "archived sessions were")
+        back = "`palaver sessions --archived` lists them, `palaver archive SESSION --restore` brings one back."
+        (complain if json else say)(f"{many} not {what}: {back}")
 
 
 def listed(lines: Sequence[str], most: int, rest: str = "--json lists all") -> Iterator[str]:

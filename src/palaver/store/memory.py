@@ -28,7 +28,7 @@ from palaver.store import text
 from palaver.store.contents import Contents, DialogContents
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.lease import Change, Lease
-from palaver.store.protocol import TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.protocol import ARCHIVE, TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
     check_changes,
     check_dialog_prefix,
@@ -84,13 +84,14 @@ class MemoryStore:
         with self.contents.using():
             return self.contents.session(session_id)
 
-    def sessions(
+    def sessions(  # noqa: PLR0913 - filters, by keyword
         self,
         *,
         tenant: str | None = None,
         name: str | None = None,
         subject: str | None = None,
         trashed: bool = False,
+        archived: bool = False,
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
@@ -100,6 +101,7 @@ class MemoryStore:
                 record
                 for record in self.contents.sessions.values()
                 if (record.trashed_at is not None) == trashed
+                and (ARCHIVE in record.metadata or not archived)
                 and tenant in (None, record.tenant)
                 and name in (None, record.name)
                 and subject in (None, record.subject)

@@ -196,19 +196,20 @@ class Store(Reader, Protocol):
         """Return a session, also one in the trash."""
         ...
 
-    def sessions(
+    def sessions(  # noqa: PLR0913 - filters, by keyword
         self,
         *,
         tenant: str | None = None,
         name: str | None = None,
         subject: str | None = None,
         trashed: bool = False,
+        archived: bool = False,
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Return sessions, newest activity first (`updated_at`, then `session_id`, both descending).
 
-        `trashed=False` leaves out the trash, True lists only the trash. `tenant`, `name` and `subject` match exactly. `after` is the last
+        `trashed=False` leaves out the trash, True lists only the trash. `archived=True` lists only sessions in an archive. `tenant`, `name` and `subject` match exactly. `after` is the last
         session of the page before. A page without a filter costs its own size, however many sessions there are.
         """
         ...

@@ -12,7 +12,7 @@ from functools import update_wrapper
 from heapq import merge
 from inspect import signature
 from itertools import chain, islice
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from palaver.errors import Ambiguous, StoreError
 from palaver.ids import BlobId, DialogId, SessionId
@@ -149,21 +149,20 @@ class RoutedStore:
         """Write a new session, and its first dialog."""
         self.route.to(record.session_id).create_session(record, root)
 
-    def sessions(
+    def sessions(  # noqa: PLR0913 - filters, by keyword
         self,
         *,
         tenant: str | None = None,
         name: str | None = None,
         subject: str | None = None,
         trashed: bool = False,
+        archived: bool = False,
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Return sessions, newest activity first."""
-        pages = [
-            store.sessions(tenant=tenant, name=name, subject=subject, trashed=trashed, limit=limit, after=after)
-            for store in self.stores
-        ]
+        filters: Any = {"tenant": tenant, "name": name, "subject": subject, "trashed": trashed, "archived": archived}
+        pages = [store.sessions(**filters, limit=limit, after=after) for store in self.stores]
         newest = merge(*pages, key=lambda record: (record.updated_at, record.session_id), reverse=True)
         return newest if limit is None else iter([record for record, _ in zip(newest, range(limit), strict=False)])
 

@@ -17,7 +17,7 @@ from palaver.log import NOTHING, Draft, Header, Node, Span, appended, check_take
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, NotedFile, Stray, Thing
 from palaver.store.keys import Keys
 from palaver.store.lease import Change, Lease
-from palaver.store.protocol import TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.protocol import ARCHIVE, TAIL_ENTRIES, Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
     MIN_PREFIX_DIGITS,
     check_changes,
@@ -110,13 +110,14 @@ class SqlStore:
                 raise missing(db, "session", session_id)
         return rows.session(row)
 
-    def sessions(
+    def sessions(  # noqa: PLR0913 - filters, by keyword
         self,
         *,
         tenant: str | None = None,
         name: str | None = None,
         subject: str | None = None,
         trashed: bool = False,
+        archived: bool = False,
         limit: int | None = None,
         after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
@@ -125,6 +126,9 @@ class SqlStore:
         wanted = {name: value for name, value in filters.items() if value is not None}
         where = "".join(f" AND s.{name} = :{name}" for name in wanted)
         where += f" AND s.trashed_at IS {'NOT ' if trashed else ''}NULL"
+        if archived:
+            where += " AND s.root IS NULL AND s.metadata LIKE :archive"
+            wanted["archive"] = f'%"{ARCHIVE}":%'
         at, session_id = (_EVER, "") if after is None else (after.updated_at, after.session_id)
         most = _ALL if limit is None else min(max(0, limit), _ALL)
         with self._db.reading() as db:

@@ -12,7 +12,7 @@ import pytest
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id
 from palaver.log import Node
-from palaver.store.protocol import SessionRecord, SourceRecord, Store
+from palaver.store.protocol import ARCHIVE, SessionRecord, SourceRecord, Store
 from palaver.testing.store_laws.backend import NOBODY, NOWHERE, Begun, LawGroup, label
 
 
@@ -100,6 +100,24 @@ class SessionLaws(LawGroup):
         assert ids(tenant="t") == ids(name="n", subject="s") == [wanted.session_id]
         assert ids(trashed=True) == ids(trashed=True, name="n") == [trashed.session_id]
         assert ids(name="%") == ids(subject="") == []
+
+    def test_archived_sessions_are_listed_alone(self, store: Store) -> None:
+        """Only sessions whose metadata says where their archive is, and not the word in another place of it."""
+        about = {ARCHIVE: {"address": "file:///a", "sha256": "", "bytes": 1, "entries": 1, "at": 1.0}}
+        older, newer, trashed = (
+            _record(metadata=about, created_at=2.0),
+            _record("n", metadata={"k": 1, **about}, created_at=3.0),
+            _record(metadata=about, trashed_at=9.0),
+        )
+        for record in (older, newer, trashed, _record(), _record(metadata={"k": f'"{ARCHIVE}":', "l": [ARCHIVE]})):
+            store.create_session(record)
+
+        def ids(**filters: Any) -> list[SessionId]:  # noqa: ANN401 - passed on
+            return [record.session_id for record in store.sessions(archived=True, **filters)]
+
+        assert ids() == [newer.session_id, older.session_id]
+        assert ids(limit=1) == ids(name="n") == [newer.session_id]
+        assert ids(trashed=True) == [trashed.session_id]
 
     def test_pages_are_the_list(self, store: Store) -> None:
         """Pages of any size add up to the list, newest activity first, for any times of entries and dialogs."""
