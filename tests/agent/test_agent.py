@@ -47,6 +47,43 @@ def test_unknown_option_is_refused() -> None:
         scripted([], max_interupt_steps=3)
 
 
+@pytest.mark.parametrize("name", [option.name for option in fields(AgentOptions) if option.name != "deps"])
+def test_option_of_another_type_is_refused(name: str) -> None:
+    """By the constructor, with the name and the value, whatever the option; what is of its type is accepted."""
+    counts = name.startswith("max_") or name == "decide_within"
+    values: list[Any] = [3, "odd", ["odd", 3], object()]
+    for value in values:
+        if (value == 3 and counts) or (value == "odd" and name == "api_type"):
+            scripted([], **{name: value})
+            continue
+        with pytest.raises((InvalidInput, NotFound)) as caught:
+            scripted([], **{name: value})
+        assert str(value) in str(caught.value)
+        assert str(caught.value).startswith(f"{name} is ") or (value, name) == ("odd", "fallback")
+
+
+def test_part_of_another_type_is_refused() -> None:
+    """The constructor's own arguments, too; a number is no truth, and the reverse."""
+    wrong: dict[str, Any] = {
+        "tools": 3,
+        "runtime": "odd",
+        "model_args": ["odd"],
+        "context_manager": 3,
+        "budget": "odd",
+        "store": 3,
+        "parallel_tools": 1,
+        "max_llm_recall": True,
+        "decide_within": float("nan"),
+    }
+    for name, value in wrong.items():
+        with pytest.raises(InvalidInput):
+            Agent("a", "b", MODEL, ScriptedProvider([]), **{name: value})
+    parts: list[tuple[Any, Any, Any]] = [(3, "b", MODEL), ("", "b", MODEL), ("a", 3, MODEL), ("a", "b", 3)]
+    for name, prompt, model in parts:
+        with pytest.raises(InvalidInput):
+            Agent(name, prompt, model, ScriptedProvider([]))
+
+
 def test_keywords_are_the_fields_of_the_options() -> None:
     """A type checker knows every option that the constructor accepts, and no other."""
     assert list(OptionKeywords.__annotations__) == [option.name for option in fields(AgentOptions)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, Literal, Self, Unpack, overload
@@ -17,7 +18,7 @@ from palaver.agent.compacting import compacted
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler, require_invoker
 from palaver.agent.limits import Guard, Ledger, Ledgers, require_limited, require_prices
-from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords
+from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords, require_types
 from palaver.agent.run import AgentRun, Listeners
 from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
@@ -66,6 +67,17 @@ _MAIN = "main"
 """The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
 
 _ADOPTED = "adopt(alias, dialog) adds one that another agent or the program began."
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What the constructor is given that nothing else reads before a turn."""
+
+    name: str
+    model: str
+    tools: Iterable[Any]
+    runtime: Runtime | None
+    model_args: Mapping[str, Any] | None
 
 
 class Agent(Generic[OutputT]):
@@ -132,12 +144,10 @@ class Agent(Generic[OutputT]):
             InfeasibleBudget: The budget leaves no token for any input.
             NotFound: The prompt is not registered, no policy has the name, or a limit is in dollars and a model has no known price.
         """
-        owner: object = name
-        if not isinstance(owner, str) or not owner:
-            raise InvalidInput(
-                f"The agent's name is {owner!r}.", hint="Pass a non-empty name; it owns the agent's dialogs."
-            )
-        if isinstance(tools, str) or not isinstance(tools, Iterable):
+        require_types(_Parts, vars(_Parts(name, model, tools, runtime, model_args)))
+        if not name:
+            raise InvalidInput("The agent's name is ''.", hint="Pass a non-empty name; it owns the agent's dialogs.")
+        if isinstance(tools, str):
             raise InvalidInput(f"tools is {tools!r}.", hint="Pass a list of tools.")
         self.name = name
         self.runtime = runtime or get_default_runtime()

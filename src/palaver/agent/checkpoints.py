@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copy2
 from tempfile import TemporaryDirectory
@@ -38,7 +39,8 @@ class CheckpointWarning(UserWarning):
     """The files were not kept when a turn began; the turn goes on, and a rewind to before it leaves files as they are."""
 
 
-class Checkpoint(NamedTuple):
+@dataclass(frozen=True)
+class Checkpoint:
     """A hook of two functions: `Agent(checkpoint=Checkpoint(snapshot, restore))`. They run in a worker thread.
 
     Attributes:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, TypeAlias, TypedDict
+from functools import cache
+from typing import Any, Self, TypeAlias, TypedDict, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from palaver.agent.approvals import Approver
 from palaver.agent.checkpoints import Checkpoint
@@ -78,26 +81,17 @@ class AgentOptions:
     deps: Any = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the counts.
+        """Check the values.
 
         Raises:
-            InvalidInput: A count is not a whole number, or less than 0; or another value is not of its kind.
+            InvalidInput: A value is not of its declared type, or a number is too small.
         """
+        require_types(AgentOptions, vars(self))
         for name in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
-            number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            if (number := getattr(self, name)) < 0:
                 raise InvalidInput(f"{name} is {number!r}.", hint="Pass a whole number, at least 0.")
-        if isinstance(self.fallback_models, str):
-            raise InvalidInput(f"fallback_models is {self.fallback_models!r}.", hint="Pass a list of models.")
-        within: object = self.decide_within
-        if within is not None and (isinstance(within, bool) or not isinstance(within, int | float) or not within > 0):
-            raise InvalidInput(f"decide_within is {within!r}.", hint="Pass seconds, or None.")
-        hook: object = self.checkpoint
-        if hook is not None and not isinstance(hook, Checkpoint):
-            raise InvalidInput(
-                f"checkpoint is {hook!r}.", hint="Pass Checkpoint(snapshot, restore) or git_checkpoint()."
-            )
-        _ = self.all_limits
+        if self.decide_within is not None and not self.decide_within > 0:
+            raise InvalidInput(f"decide_within is {self.decide_within!r}.", hint="Pass seconds, or None.")
 
     @property
     def all_limits(self) -> tuple[Limits, ...]:
@@ -123,6 +117,35 @@ class AgentOptions:
     def parallel(self) -> int:
         """The number of calls of one answer that run in parallel."""
         return _MOST_PARALLEL if self.parallel_tools else 1
+
+
+@cache
+def _declared(owner: type) -> Mapping[str, Any]:
+    return get_type_hints(owner)
+
+
+@cache
+def _adapter(declared: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - any type
+    return TypeAdapter(declared, config=ConfigDict(arbitrary_types_allowed=True, strict=True))
+
+
+def require_types(owner: type, given: Mapping[str, object]) -> None:
+    """Require that values are of the types that a class declares. Nothing is converted: `True` is not a number.
+
+    Args:
+        owner: The class.
+        given: Values by name.
+
+    Raises:
+        InvalidInput: One is not.
+    """
+    for name, value in given.items():
+        try:
+            _adapter(_declared(owner)[name]).validate_python(value)
+        except ValidationError as error:
+            reasons = dict.fromkeys(str(each["msg"]).replace("Input should", "it should") for each in error.errors())
+            hint = f"Pass {owner.__annotations__[name]}: {', or '.join(reasons)}."
+            raise InvalidInput(f"{name} is {value!r}.", hint=hint) from error
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from palaver.context.compose import Composed
 from palaver.context.meter import Meter
@@ -157,6 +157,7 @@ class SummaryAnswer:
     usage: Usage | None = None
 
 
+@runtime_checkable
 class Summarizer(Protocol):
     """Answers requests. It may have an attribute `window`: what its model reads at once, in tokens."""
 

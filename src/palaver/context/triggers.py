@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from palaver.errors import InvalidInput
 
@@ -46,6 +46,7 @@ class Figures:
     compacted: int = 0
 
 
+@runtime_checkable
 class Trigger(Protocol):
     """Says whether a view is to be made smaller now."""
 
