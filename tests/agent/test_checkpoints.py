@@ -214,6 +214,23 @@ def test_a_snapshot_of_another_tree_is_refused(tree: Path) -> None:
     assert files(tree) == before
 
 
+def test_removed_snapshots_are_said_and_nothing_else_goes(tree: Path) -> None:
+    """The command of the guide removes the refs of all snapshots, and so their commits; the user's own stay, and going back says what is missing."""
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "agents.md").read_text(encoding="utf-8")
+    (command,) = (line for line in guide.splitlines() if line.startswith("git for-each-ref"))
+    hook = git_checkpoint(tree)
+    mine, snapshot = own(tree), hook.snapshot()
+    subprocess.run(command, shell=True, cwd=tree, check=True)  # noqa: S602 - a line of our own guide
+    assert git(tree, "for-each-ref", "refs/palaver") == ""
+    git(tree, "gc", "-q", "--prune=now")
+    with pytest.raises(NotFound):
+        hook.restore(snapshot)
+    with pytest.raises(subprocess.CalledProcessError):
+        git(tree, "cat-file", "-e", snapshot["commit"])
+    assert own(tree) == mine
+    hook.restore(hook.snapshot())
+
+
 @pytest.mark.parametrize(
     ("kept", "ignored"), [("notes.txt", "notes.txt"), ("n/m.txt", "n"), ("n", "n/m.txt"), ("n/m.txt", "n/m.txt/k")]
 )

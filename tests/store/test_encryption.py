@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +24,7 @@ from palaver.testing.store_laws import Backend, StoreLaws, begin
 from palaver.testing.store_laws.backend import Begun, words
 from palaver.transcripts import export
 from palaver.transfer.copies import copy_store
+from palaver.transfer.sync import sync
 from tests.postgres import Server
 from tests.privacy.planted import found, plant
 from tests.store.backends import SqliteBackend
@@ -203,6 +204,32 @@ def test_shredded_session_is_in_no_copy(tmp_path: Path, keys: KeyFolder) -> None
         assert (again.complete, again.entries, list(store.sessions(subject="x"))) == (True, 0, [])
         assert found([copy], going.marks) == {}
         assert Session.open(store, staying.session).root.messages[0].text_content() == said
+
+
+def test_stores_with_the_same_keys_are_shredded_together(tmp_path: Path, keys: KeyFolder) -> None:
+    """To erase a synced session in one makes it unreadable in the other until it is erased there, too; with a folder of its own a store keeps it."""
+    other = KeyFolder(tmp_path / "other", passphrase="q")
+    names = {"one": keys, "same": keys, "apart": other}
+    with ExitStack() as opened:
+        one, same, apart = (
+            opened.enter_context(SqliteStore(tmp_path / name, keys=each)) for name, each in names.items()
+        )
+        dialog = Session.create(one, "talk").root
+        dialog.put_text("hello")
+        for side in (same, apart):
+            assert sync(one, side).added == (0, 1)
+        erase(one, session=dialog.session_id)
+    with ExitStack() as opened:
+        one, same, apart = (
+            opened.enter_context(SqliteStore(tmp_path / name, keys=each)) for name, each in names.items()
+        )
+        assert Session.open(apart, "talk").root.messages[0].text_content() == "hello"
+        with pytest.raises(StoreError, match="no key"):
+            _ = Session.open(same, "talk").root.messages
+        (refused,) = sync(one, same).refused
+        assert f"palaver erase {dialog.session_id}" in refused
+        assert erase(same, session=dialog.session_id).complete
+        assert (list(same.sessions()), sync(one, same).refused) == ([], ())
 
 
 def test_erasure_waits_for_no_other_writer(postgres_server: Server, keys: KeyFolder) -> None:
