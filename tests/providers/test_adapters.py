@@ -241,6 +241,9 @@ class TestAnthropic(PeerLaws):
 
 
 @pytest.mark.peer
+@pytest.mark.timeout(
+    360
+)  # the first of them imports LiteLLM: a minute, on a machine with seven times the work that it has cores for
 @pytest.mark.filterwarnings("ignore")  # of LiteLLM's own modules
 class TestLiteLLM(PeerLaws):
     """OpenAI over LiteLLM."""
