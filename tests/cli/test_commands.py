@@ -352,7 +352,6 @@ def test_an_entry_is_refused_where_none_is_asked_for(stocked: Palaver) -> None:
     """A command that takes a session or a dialog does nothing with a handle, and says where one is taken."""
     before = stocked("branch", "tree", "talk", "--json").rows()
     for words in (
-        "branch fork",
         "branch tree",
         "branch merge",
         "branch diff talk",
