@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -193,9 +194,9 @@ class ReadList:
         """Return a list that was written in the same dialect, read."""
         return _read(self.dialect, self.other, items, items)
 
-    def of(self, item: int) -> Iterator[int]:
-        """Yield the indexes of the messages of an item."""
-        return (index for index, owner in enumerate(self.owners) if owner == item)
+    def of(self, item: int) -> Sequence[int]:
+        """Return the indexes of the messages of an item, which follow each other."""
+        return range(bisect_left(self.owners, item), bisect_right(self.owners, item))
 
 
 def read_list(messages: object, name: object, tools: Sequence[Item], model: str) -> ReadList:
