@@ -401,7 +401,7 @@ def test_a_queued_message_is_shown_until_delivery(tmp_path: Path) -> None:
         assert text.rstrip().endswith("## User · waiting\n\nare you there?\n\n## System · waiting\n\nBe polite.")
     assert there in run("show", "tester_main", "--entries", "--store", tmp_path / "log.db").out
     assert run("show", said, "--store", tmp_path / "log.db").out.strip() == there
-    for form in ("openai", "claude-code"):
+    for form in ("openai-chat", "claude-code"):
         report = export(agent.store, dialog.session_id, form).report
         assert {str(change.handle) for change in report.lost() if change.what == "message"} == {said, told}
     agent.deny(agent.waiting[0].id)

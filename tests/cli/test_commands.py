@@ -17,7 +17,7 @@ from palaver.cli.terminal import short
 from palaver.messages import AssistantMessage, Usage
 from palaver.providers import APIS, profile
 from palaver.store.protocol import USAGE
-from palaver.transcripts import EXPORTS
+from palaver.transcripts import export_forms
 from palaver.transcripts.exporting import TOOLS
 from palaver.wire import validate
 from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
@@ -601,7 +601,7 @@ def test_an_infeasible_budget_is_an_answer(stocked: Palaver) -> None:
 
 def test_export_to_a_file_and_to_standard_output(stocked: Palaver) -> None:
     """Both hold the same bytes; the file is private, and what was there before is replaced whole."""
-    for form in EXPORTS:
+    for form in export_forms():
         target = stocked.file("out", "old")
         row = stocked("export", "talk", "--to", form, "-o", target, "--json").row()
         piped = stocked("export", "talk", "--to", form, "--json")

@@ -182,7 +182,7 @@ SHOWN = (
     "sessions",
     "view talk --wire anthropic",
     "view talk --json",
-    "export talk --to openai",
+    "export talk --to openai-chat",
     "branch pin {handle}",
     "compact talk",
     "doctor --all",

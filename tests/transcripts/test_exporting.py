@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -9,11 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from palaver.dialects import names, read_messages
 from palaver.errors import InvalidInput, NotFound
-from palaver.messages import Usage
+from palaver.log import ToolSpec
+from palaver.log.entries import Toolset
+from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, Usage, UserMessage
+from palaver.providers import APIS
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import export, partial_path, write_file
-from palaver.transcripts.exporting import EXPORTS, TOOLS
+from palaver.transcripts.exporting import TOOLS, export_forms
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+"""A PNG of one pixel."""
 
 
 def talk() -> Log:
@@ -45,7 +53,45 @@ def test_dropped_usage_is_reported(tool: str) -> None:
     assert "usage" in {change.what for change in export(log.store, log.session, tool).report.lost()}
 
 
-@pytest.mark.parametrize("to", EXPORTS)
+@pytest.mark.parametrize("to", names())
+def test_list_of_a_dialect_reads_back(to: str) -> None:
+    """The instructions, the texts, the call, its result and an image, whose bytes are in the store, come back from each dialect."""
+    log = talk()
+    log.put(UserMessage.with_images("look", [PIXEL]))
+    done = export(log.store, log.session, to)
+    body = json.loads(b"".join(done.pieces))
+    items = body[APIS[to].dialect.items] if to in APIS else body
+    contents = [content for message in read_messages(items, to) for content in message.contents]
+    texts = [content.content for content in contents if isinstance(content, TextContent)]
+    assert texts[-4:] == ["go", "I look.", "Done.", "look"]
+    assert "Be brief." in json.dumps(body)
+    assert [content.name for content in contents if isinstance(content, ToolCallContent)] == ["shell"]
+    assert [content.text() for content in contents if isinstance(content, ToolResultContent)] == ["done"]
+    assert [image.to_base64()[0][0] for image in contents if isinstance(image, ImageContent)] == [PIXEL]
+    assert not list(done.report.lost())
+
+
+@pytest.mark.parametrize("to", names())
+def test_lost_image_of_a_list_is_a_text(to: str) -> None:
+    """G3: where the bytes of an image are not in the store, the list has a text in its place, and the report says why."""
+    log = Log()
+    log.put(UserMessage.with_images("look", [Media(media_type="image/png", digest="0" * 64, size=9)]))
+    log.store.update_session(log.session, root=log.dialog)
+    done = export(log.store, log.session, to)
+    assert b"[image left out: its bytes cannot be had: NotFound" in b"".join(done.pieces)
+    assert [change.what for change in done.report] == ["image"]
+
+
+def test_tools_stay_out_of_a_plain_list() -> None:
+    """A list of an API has the tools beside it; one of a framework has only messages, and the report says so."""
+    log = talk()
+    log.put(Toolset(tools=(ToolSpec(name="shell"),)))
+    body = json.loads(b"".join(export(log.store, log.session, "openai-chat").pieces))
+    assert body["tools"][0]["function"]["name"] == "shell"
+    assert [change.what for change in export(log.store, log.session, "vercel-ui").report] == ["tools"]
+
+
+@pytest.mark.parametrize("to", export_forms())
 def test_other_dialogs_are_reported(to: str) -> None:
     """A format of one dialog names the session's others in one change; a bundle has them all."""
     log = talk()

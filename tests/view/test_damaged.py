@@ -32,7 +32,7 @@ from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, assert_closed, model, result, system, user
 from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
-from palaver.transcripts.exporting import EXPORTS
+from palaver.transcripts.exporting import export_forms
 from palaver.view import fold
 from tests.sketches import sketch, text_of
 from tests.store.backends import SqliteBackend
@@ -129,7 +129,7 @@ def test_lost_newest_header_loses_only_itself(tmp_path: Path, moved: int) -> Non
         assert run.entries == 4
         diagnosis = examine(session.store, session.session_id)
         assert ([finding.place for finding in diagnosis.findings], diagnosis.reachable) == ([str(place)], 4)
-        for form in EXPORTS:
+        for form in export_forms():
             assert b'"d"' in b"".join(export(session.store, session.session_id, form).pieces) or form == "markdown", (
                 form
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from hashlib import file_digest
 from pathlib import Path
 from typing import Annotated
@@ -17,18 +16,18 @@ from palaver.cli.location import located
 from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
-from palaver.errors import InvalidInput, NotFound, StoreError
+from palaver.errors import InvalidInput, StoreError
 from palaver.ids import SessionId
 from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.store import Store
 from palaver.store.erasing import Erasing, NotedFile
-from palaver.transcripts import EXPORTS, Exported, partial_path, redacted_copy, write_file
+from palaver.transcripts import Exported, export_forms, partial_path, redacted_copy, write_file
 from palaver.transcripts import export as export_session
-from palaver.transcripts.exporting import TOOLS
+from palaver.transcripts.exporting import TOOLS, no_form
 from palaver.wire import Report
 
-FORMS = (*EXPORTS, "html")
+FORMS = (*export_forms(), "html")
 """The forms: those of the library, and the explorer's page."""
 
 _SHOWN = 40
@@ -123,7 +122,7 @@ def _advice(done: Exported, *, installed: bool) -> str:
 
 def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
     if to not in FORMS:
-        raise NotFound(to, what="form", close=get_close_matches(to, FORMS), hint=f"Forms: {', '.join(FORMS)}.")
+        raise no_form(to, FORMS)
     if to != "html" and (names := [name for name, value in of_html.items() if value]):
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
     if to == "html" and (view or sum(bool(of_html[name]) for name in ("--call", "--compare", "--calls")) > 1):

@@ -11,17 +11,19 @@ from palaver.doors import open_door
 if TYPE_CHECKING:
     from palaver.dialects.dialect import MessageDialect
     from palaver.dialects.lists import ReadList, messages_of, names, read_list, read_messages
-    from palaver.dialects.writing import WrittenList, write_messages
+    from palaver.dialects.writing import WrittenList, WrittenView, write_messages, write_view
 
 __all__ = [
     "MessageDialect",
     "ReadList",
     "WrittenList",
+    "WrittenView",
     "messages_of",
     "names",
     "read_list",
     "read_messages",
     "write_messages",
+    "write_view",
 ]
 
 open_door(
@@ -29,6 +31,6 @@ open_door(
     {
         ".dialect": "MessageDialect",
         ".lists": "ReadList messages_of names read_list read_messages",
-        ".writing": "WrittenList write_messages",
+        ".writing": "WrittenList WrittenView write_messages write_view",
     },
 )

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from palaver.dialects.dialect import MessageDialect
 from palaver.dialects.lists import ReadList, other_dialect
-from palaver.errors import InvalidInput, MissingFile
-from palaver.ids import DialogId, derive_id
-from palaver.log import Handle
-from palaver.messages import Message, Role
+from palaver.errors import Erased, InvalidInput, MissingFile, NotFound, StoreDamaged
+from palaver.ids import BlobId, DialogId, derive_id
+from palaver.log import Handle, MessageEntry
+from palaver.messages import Content, Message, Role, TextContent, ToolResultContent, hydrate
 from palaver.plurals import a_type
 from palaver.providers import APIS, Written, profile
 from palaver.view import Block, Exchange, View, fold_messages
-from palaver.wire import Call, Report, compile  # noqa: A004 - the word for it
-from palaver.wire.script import ChangeNotes
+from palaver.view.exchange import read
+from palaver.wire import Call, How, Report, compile  # noqa: A004 - the word for it
+from palaver.wire.media import Load
+from palaver.wire.script import ChangeNotes, left_out
 
-__all__ = ["WrittenList", "write_messages"]
+__all__ = ["WrittenList", "WrittenView", "write_messages", "write_view"]
 
 _LIST = DialogId(derive_id("palaver", "dialects", "list"))
 
@@ -39,7 +42,8 @@ class WrittenList(NamedTuple):
 def write_messages(messages: Iterable[Message], dialect: str, *, model: str = "") -> WrittenList:
     """Write messages as a list of a dialect.
 
-    The list is valid: results follow their calls, an interrupted call has a result that says so, empty messages are left out.
+    The list is valid: results follow their calls, an interrupted call has a result that says so, empty messages are left out, a text replaces an image or
+    sound whose bytes are in a store and not in memory.
 
     Args:
         messages: The messages, oldest first.
@@ -49,7 +53,6 @@ def write_messages(messages: Iterable[Message], dialect: str, *, model: str = ""
 
     Raises:
         InvalidInput: No dialect has this name, or a value is not a Message.
-        MissingFile: The bytes of an image or sound are in a store and not in memory.
     """
     given: Sequence[object] = tuple(messages)
     read = [message for message in given if isinstance(message, Message)]
@@ -57,39 +60,102 @@ def write_messages(messages: Iterable[Message], dialect: str, *, model: str = ""
         raise InvalidInput(
             f"The messages have {a_type(wrong[0])}, not a Message.", hint="Read dicts with read_messages() first."
         )
-    view = fold_messages(read, _LIST)
-    other = other_dialect(dialect, ())
-    if other is not None:
-        notes = ChangeNotes()
-        items = other.write(list(_shown(view, read)), notes)
-        return WrittenList(list(items), "", Report(tuple(notes)))
-    spoken = model or next((message.model for message in reversed(read) if message.model), None) or "unknown"
-    rules = profile(dialect, spoken)
-    rules = replace(rules, reasoning=replace(rules.reasoning, bound=False))
-    request = compile(view, rules, Call(model=spoken, cache=False), _in_memory)
-    said = APIS[dialect].dialect
-    return WrittenList(
-        request.body.get(said.items, []), request.body.get(said.system, "") if said.system else "", request.report
-    )
+    spoken = model or next((message.model for message in reversed(read) if message.model), None) or ""
+    written = _written(fold_messages(read, _LIST), dialect, spoken, _in_memory, lambda place: read[place.seq])
+    return WrittenList(written.items, written.system, written.report)
 
 
 def _in_memory(digest: str) -> bytes:
     raise MissingFile(digest, what="payload", hint="Read the messages from their dialog, which loads it.")
 
 
-def _shown(view: View, read: Sequence[Message]) -> Iterator[Message]:
+class WrittenView(NamedTuple):
+    """A view as a list of a dialect.
+
+    Attributes:
+        items: The list, in JSON.
+        system: The instructions, where they are not in the list: a text, blocks or a content, as the API takes them; else empty.
+        tools: The schemas of the declared tools.
+        report: As in `WrittenList`.
+    """
+
+    items: list[Any]
+    system: Any
+    tools: list[Any]
+    report: Report
+
+
+def write_view(view: View, dialect: str, load: Load) -> WrittenView:
+    """Write a view of a dialog as a list of a dialect, valid as with `write_messages`.
+
+    Args:
+        view: The view.
+        dialect: One of the dialects of `read_messages`.
+        load: Returns the bytes of an image or sound by its digest. A text stands where they are lost or erased.
+
+    Raises:
+        InvalidInput: No dialect has this name.
+    """
+
+    def own(place: Handle) -> Message | None:
+        entry = None if view.reader is None else read(view.reader, [place])[place]
+        return entry.message if isinstance(entry, MessageEntry) else None
+
+    return _written(view, dialect, view.model, load, own)
+
+
+def _written(view: View, dialect: str, model: str, load: Load, own: Callable[[Handle], Message | None]) -> WrittenView:
+    other = other_dialect(dialect, ())
+    if other is not None:
+        return _of_other(view, other, load, own)
+    spoken = model or "unknown"
+    rules = profile(dialect, spoken)
+    rules = replace(rules, reasoning=replace(rules.reasoning, bound=False))
+    request = compile(view, rules, Call(model=spoken, cache=False), load)
+    said, body = APIS[dialect].dialect, request.body
+    system = body.get(said.system, "") if said.system else ""
+    return WrittenView(body.get(said.items, []), system, body.get("tools", []), request.report)
+
+
+def _of_other(view: View, other: MessageDialect, load: Load, own: Callable[[Handle], Message | None]) -> WrittenView:
+    notes = ChangeNotes()
+    messages = [
+        message.model_copy(
+            update={"contents": tuple(_loaded(content, message, load, notes) for content in message.contents)}
+        )
+        for message in _shown(view, own)
+    ]
+    items = list(other.write(messages, notes))
+    return WrittenView(items, "", [other.declare(tool) for tool in view.tools], Report(tuple(notes)))
+
+
+def _loaded(content: Content, message: Message, load: Load, notes: ChangeNotes) -> Content:
+    """Return a block of a message with the bytes of its media, or with a text in the place of each whose bytes cannot be had."""
+    if isinstance(content, ToolResultContent) and isinstance(content.content, tuple):
+        inside = tuple(_loaded(part, message, load, notes) for part in content.content)
+        return content.model_copy(update={"content": inside})
+    try:
+        alone = message.model_copy(update={"contents": (content,)})
+        return hydrate(alone, lambda digest: load(BlobId(digest))).contents[0]
+    except (NotFound, Erased, StoreDamaged) as error:
+        why = f"its bytes cannot be had: {type(error).__name__}"
+        notes.add(None, content.type, How.REPLACED, why)
+        return TextContent(content=left_out(content.type, why, None))
+
+
+def _shown(view: View, own: Callable[[Handle], Message | None]) -> Iterator[Message]:
     """Yield the messages of a view with the fields of the messages whose blocks they show."""
     for _, made in view.by_message():
         for message, blocks in made:
-            yield _named(message, blocks, read)
+            yield _named(message, blocks, own)
 
 
-def _named(message: Message, blocks: Sequence[Block], read: Sequence[Message]) -> Message:
-    places = {block.origin.seq for block in blocks if block.origin is not None}
-    if len(places) != 1:
-        return message
-    own = read[places.pop()]
-    return own if own.contents == message.contents else own.model_copy(update={"contents": message.contents})
+def _named(message: Message, blocks: Sequence[Block], own: Callable[[Handle], Message | None]) -> Message:
+    places = {block.origin._replace(block=None) for block in blocks if block.origin is not None}
+    known = own(places.pop()) if len(places) == 1 else None
+    if known is None or known.contents == message.contents:
+        return known or message
+    return known.model_copy(update={"contents": message.contents})
 
 
 # --- lists that are fitted ----------------------------------------------------------------------------------------------
@@ -138,7 +204,7 @@ class MessageWriter:
                 if group is not last:
                     groups.append(group)
                 group.exchange = exchange
-                group.messages.append(_named(message, blocks, self.source.read))
+                group.messages.append(_named(message, blocks, lambda place: self.source.read[place.seq]))
                 group.shown += [None if block.origin is None else (block.origin, block.content) for block in blocks]
         return groups
 

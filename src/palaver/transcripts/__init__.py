@@ -9,7 +9,7 @@ from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, unreadable
-    from palaver.transcripts.exporting import EXPORTS, Exported, export, partial_path, write_file
+    from palaver.transcripts.exporting import Exported, export, export_forms, partial_path, write_file
     from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
     from palaver.transcripts.importing import Imported, Importer, in_order, require_something
     from palaver.transcripts.repair import repair
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DAMAGED_STORE",
-    "EXPORTS",
     "REMEDIES",
     "Archived",
     "Diagnosis",
@@ -41,6 +40,7 @@ __all__ = [
     "examine_file",
     "export",
     "export_bundle",
+    "export_forms",
     "import_bundle",
     "import_bundle_file",
     "in_order",
@@ -60,7 +60,7 @@ open_door(
     __name__,
     {
         ".doctor": "DAMAGED_STORE examine examine_file unreadable",
-        ".exporting": "EXPORTS Exported export partial_path write_file",
+        ".exporting": "Exported export export_forms partial_path write_file",
         ".findings": "REMEDIES Diagnosis Finding",
         ".importing": "Imported Importer in_order require_something",
         ".repair": "repair",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 
+from palaver.dialects import names, write_view
 from palaver.errors import InvalidInput, NotFound
 from palaver.formats.claude_code import writing as claude_code
 from palaver.formats.codex import writing as codex
@@ -19,7 +20,7 @@ from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, MessageEntry
 from palaver.messages import Role, canonical_json
 from palaver.plurals import counted
-from palaver.providers import profile
+from palaver.providers import APIS
 from palaver.session.waiting import undelivered
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.records import payloads_of
@@ -28,7 +29,7 @@ from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
-from palaver.wire import Call, Change, How, Report, compile  # noqa: A004 - the word for it
+from palaver.wire import Change, How, Report
 from palaver.wire.media import Load
 from palaver.wire.script import ChangeNotes
 
@@ -67,7 +68,7 @@ def export(
     Args:
         store: Its store.
         session_id: The session.
-        to: One of `EXPORTS`. A bundle contains all dialogs; the other formats contain one.
+        to: One of `export_forms()`. A bundle contains all dialogs; the other formats contain one.
         dialog_id: The dialog; None for the one to continue with, `SessionRecord.root`.
         whole: True for the whole conversation, False for the model's current view.
         redact: A redactor that removes secrets, or True for one that recognises common keys and tokens.
@@ -76,9 +77,8 @@ def export(
         NotFound: The format or the session does not exist.
         InvalidInput: The session has no dialog.
     """
-    if to not in EXPORTS:
-        close = get_close_matches(to, EXPORTS)
-        raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
+    if to not in export_forms():
+        raise no_form(to, export_forms())
     redactor = redactor_of(redact)
     if redactor is not None:
         store = redacted_copy(store, session_id, redactor)
@@ -96,9 +96,7 @@ def export(
         said = markdown(store, record, view, (message for _, message in waiting))
         return Exported(pieces=(text.encode() for text in said), report=Report(others))
     done = (
-        _transcript(store, record, view, TOOLS[to])
-        if to in TOOLS
-        else _compiled(view, to, payloads_of(store, session_id))
+        _transcript(store, record, view, TOOLS[to]) if to in TOOLS else _list(view, to, payloads_of(store, session_id))
     )
     left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
     return replace(done, report=Report((*done.report, *left, *others)))
@@ -114,36 +112,32 @@ def _other_dialogs(store: Store, session_id: SessionId, dialog_id: DialogId) -> 
 _NOT_DELIVERED = "it waits in the inbox and is not part of the conversation yet"
 
 
-EXPORTS: Mapping[str, str] = MappingProxyType(
-    {
-        "bundle": "palaver's own: everything, framed and checked",
-        "openai": "chat completions messages and tools",
-        "anthropic": "Anthropic instructions, messages and tools",
-        "markdown": "Markdown, for people",
-        "claude-code": "a transcript that Claude Code resumes",
-        "codex": "a transcript that Codex resumes",
-        "pi": "a transcript that pi resumes",
-    }
-)
-"""The export formats, each with a description."""
-
 TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex": codex, "pi": pi})
 """The tools whose transcripts can be written."""
 
-_PROFILES: Mapping[str, tuple[str, Sequence[str]]] = {
-    "openai": ("openai-chat", ("messages", "tools")),
-    "anthropic": ("anthropic", ("system", "messages", "tools")),
-}
-"""The profile of each provider's format, and the parts of a request that contain the conversation."""
+
+def export_forms() -> tuple[str, ...]:
+    """Return the formats that `export` writes: palaver's own, pages for people, transcripts of tools, and a list of each dialect."""
+    return ("bundle", "markdown", *TOOLS, *names())
 
 
-def _compiled(view: View, to: str, load: Load) -> Exported:
-    """Export the parts of a request that contain the conversation. Content that the provider would refuse is replaced and reported."""
-    name, keys = _PROFILES[to]
-    call = Call(model=view.model or "unknown", cache=False)
-    request = compile(view, profile(name), call, load)
-    body = {key: request.body[key] for key in keys if key in request.body}
-    return Exported(pieces=iter((canonical_json(body), b"\n")), report=request.report)
+def no_form(name: str, forms: Collection[str]) -> NotFound:
+    """Return the error for a format that does not exist."""
+    return NotFound(name, what="form", close=get_close_matches(name, forms), hint=f"Forms: {', '.join(forms)}.")
+
+
+def _list(view: View, to: str, load: Load) -> Exported:
+    """Export a list of a dialect: of an API, the parts of a request that contain the conversation; of others, the list alone."""
+    written = write_view(view, to, load)
+    if to in APIS:
+        said = APIS[to].dialect
+        parts = {said.system: written.system, said.items: written.items, "tools": written.tools}
+        body: object = {key: part for key, part in parts.items() if key == said.items or (key and part)}
+        return Exported(pieces=iter((canonical_json(body), b"\n")), report=written.report)
+    notes = ChangeNotes(written.report)
+    if view.tools:
+        notes.add(None, "tools", How.DROPPED, "a list of this dialect has only messages")
+    return Exported(pieces=iter((canonical_json(written.items), b"\n")), report=Report(tuple(notes)))
 
 
 def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:
