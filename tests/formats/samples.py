@@ -261,13 +261,16 @@ def calls(found: Sequence[object]) -> bytes:
 LINES = ("claude-code", "codex", "pi", "gemini-cli")
 """The formats that are JSON lines."""
 
+ROWS = ("oasst",)
+"""The formats that are JSON lines, each a whole conversation."""
+
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
-    *("chat-completions", "anthropic-messages"),
+    *("chat-completions", "anthropic-messages", "moatless"),
 )
 """The formats that are a document, or an archive of documents."""
 
-KINDS = (*LINES, *DOCUMENTS)
+KINDS = (*LINES, *ROWS, *DOCUMENTS)
 
 
 def sample(kind: str) -> bytes:
@@ -279,9 +282,12 @@ def value_of(kind: str) -> Any:  # noqa: ANN401
     """Return the value of a small file: of JSON lines the list of records, of an archive that of documents."""
     if kind == "openhands-llm-calls":
         return series()
-    return [json.loads(line) for line in sample(kind).splitlines()] if kind in LINES else json.loads(sample(kind))
+    lines = kind in LINES or kind in ROWS
+    return [json.loads(line) for line in sample(kind).splitlines()] if lines else json.loads(sample(kind))
 
 
 def packed(kind: str, value: Any) -> bytes:  # noqa: ANN401
     """Return the file of a format that holds a value."""
-    return calls(value) if kind == "openhands-llm-calls" else jsonl(*value) if kind in LINES else document(value)
+    if kind == "openhands-llm-calls":
+        return calls(value)
+    return jsonl(*value) if kind in LINES or kind in ROWS else document(value)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from palaver.errors import UnsupportedTranscript
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
-from tests.formats.samples import DOCUMENTS, KINDS, LINES, packed, sample, value_of
+from tests.formats.samples import DOCUMENTS, KINDS, LINES, ROWS, packed, sample, value_of
 
 SLOW = settings(
     max_examples=max(settings().max_examples // 3, 20),
@@ -153,7 +153,7 @@ def test_grown_file_begins_with_what_it_was(tmp_path: Path) -> None:
 
 
 @SLOW
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize("kind", [*ROWS, *DOCUMENTS])
 @given(seed=st.integers(0, 1 << 30))
 def test_order_of_keys_means_nothing(tmp_path: Path, kind: str, seed: int) -> None:
     """However the keys of every object are ordered, the same messages are read under the same keys."""

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from palaver.errors import UnsupportedTranscript
-from palaver.formats import FORMATS, Match, Put, matches, open_source
+from palaver.formats import FORMATS, Branch, Conversation, Match, Put, matches, open_source
 from palaver.log import NOTHING, Compaction, Header, MessageEntry, Run, message_draft, next_header
 from palaver.messages import Message
 from palaver.store.memory import MemoryStore
@@ -21,7 +21,11 @@ from tests.recorded import RECORDINGS, Recording, recordings
 
 SESSIONS = ("claude_code", "codex", "pi")
 LISTS = ("tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
-READ = {kind: kind.replace("_", "-") for kind in (*SESSIONS, *LISTS, "swe_agent", "gemini_cli")}
+TREES = ("moatless_tree", "oasst_tree")
+READ = {
+    **{kind: kind.replace("_", "-") for kind in (*SESSIONS, *LISTS, "swe_agent", "gemini_cli")},
+    **{kind: kind.removesuffix("_tree") for kind in TREES},
+}
 """The kinds of recordings that are read, and as what; every other kind is refused."""
 
 REFUSED = {"gemini_cli/trajectory.json.zst"}
@@ -65,7 +69,17 @@ def figures(found: Read) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, *LISTS, "gemini_cli"))
+def branch_points(found: Read) -> int:
+    """Count the places from which more than one dialog goes on."""
+    conversation, places = 0, set()
+    for event in found.events:
+        conversation += isinstance(event, Conversation)
+        if isinstance(event, Branch) and event.relation == "fork":
+            places.add((conversation, event.parent, event.at))
+    return len(places)
+
+
+@pytest.mark.parametrize("recording", recordings(*SESSIONS, *LISTS, *TREES, "gemini_cli"))
 def test_figures_are_the_manifests(recording: Recording) -> None:
     """Records, calls, results and dollars equal the manifest's, or the table says why not; keys are unique."""
     if recording.name in REFUSED:
@@ -78,6 +92,8 @@ def test_figures_are_the_manifests(recording: Recording) -> None:
         if column != "cost_usd" or recording.facts[column]:
             more, _ = DIFFERENCES.get((recording.name, column), (0, ""))
             assert figure == pytest.approx(float(recording.facts[column] or 0) + more, abs=1e-4), column
+    if recording.kind in TREES:
+        assert branch_points(found) == recording.count("branch_points")
     assert set(found.codes()) <= LOSSES
     assert not [loss for loss in found.losses if loss.severity == "loss"]
 
@@ -143,7 +159,7 @@ def spans(found: Read, dialog: str, stop: int) -> list[tuple[str, int]]:
     return [*inherited, (dialog, stop)]
 
 
-@pytest.mark.parametrize("recording", recordings(*LISTS, "swe_agent", each=2))
+@pytest.mark.parametrize("recording", recordings(*LISTS, *TREES, "swe_agent", each=2))
 def test_views_are_valid_and_a_second_import_adds_nothing(recording: Recording) -> None:
     """Dialogs fold, show all their calls, each with one result, and are histories that every provider takes."""
     store = MemoryStore()

@@ -6,7 +6,7 @@ Such formats have no record ids. A message is identified by its number in its li
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -64,6 +64,11 @@ def clean(value: object) -> object:
 def word(value: object) -> str:
     """Return a value as a short text for a name: a string unchanged, anything else as JSON."""
     return clean_text(value if isinstance(value, str) else json.dumps(value), "", [])[:_WORD]
+
+
+def kept(value: Mapping[str, object], read: Collection[str]) -> dict[str, object]:
+    """Return the values of an object that are not read into a message, for its metadata; nulls are left out."""
+    return {word(key): clean(item) for key, item in value.items() if key not in read and item is not None}
 
 
 def run_key(answer: str, at: float) -> str:

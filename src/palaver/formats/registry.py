@@ -12,6 +12,8 @@ from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.mini_swe_agent import MiniSweAgent
+from palaver.formats.moatless import Moatless
+from palaver.formats.oasst import OpenAssistant
 from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import PiFormat
@@ -71,6 +73,8 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     MiniSweAgent(),
     SweAgent(),
     OpenHandsCalls(),
+    Moatless(),
+    OpenAssistant(),
     *PLAIN,
 )
 """Every format that can be read, in the order in which errors list them."""
