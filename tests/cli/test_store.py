@@ -258,7 +258,7 @@ def test_everything_that_holds_conversation_is_private(stocked: Palaver) -> None
     ours = [path for path in stocked.folder.iterdir() if path.suffix in {".db", ".palaver", ".db-wal"}]
     assert len(ours) >= 4
     assert {path.stat().st_mode & 0o777 for path in ours} == {0o600}
-    with open_store(str(stocked.folder / "copy.db")) as store:  # type: ignore[attr-defined]
+    with open_store(str(stocked.folder / "copy.db")) as store:
         assert len(list(store.sessions())) == 1
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_type
 
-from palaver import Dialog, DialogTreeNode, Message, Prompt, Session
+from palaver import Dialog, DialogTreeNode, Message, Prompt, Session, open_store
 from palaver.context.summary import Summarizer
 from palaver.log import Handle
 from palaver.session.compaction import CompactionPreview
+from palaver.store import Store
 from palaver.view import View
 from palaver.wire import Request
 
@@ -59,3 +60,10 @@ def a_session_is_opened() -> None:
         assert_type(session, Session)
         assert_type(session.root, Dialog)
         assert_type(session.resume(), Dialog)
+
+
+def a_store_is_opened_for_a_block() -> None:
+    """A store is a context manager, whatever its address says."""
+    with open_store("work.db") as store:
+        assert_type(store, Store)
+        assert_type(Session.create(store, "planning"), Session)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Handle, Header, Node, Reader, Span
@@ -410,6 +410,14 @@ class Store(Reader, Protocol):
 
     def close(self) -> None:
         """Release connections and files."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return the store: `with open_store("work.db") as store`."""
+        ...
+
+    def __exit__(self, *error: object) -> None:
+        """Close it."""
         ...
 
 

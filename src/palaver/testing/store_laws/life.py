@@ -84,6 +84,13 @@ class LifeLaws(LawGroup):
                 use()
             assert told.value.reason == "closed"
 
+    def test_with_block_closes_the_store(self, store: Store) -> None:
+        """`with store as same` lends the store and closes it at the end."""
+        with store as same:
+            assert same.index_lag() == store.index_lag()
+        with pytest.raises(StoreError, match="closed"):
+            store.index_lag()
+
     def test_law_4_acknowledged_writes_survive_reopening(self, begun: Begun, backend: Backend) -> None:
         """After reopening, the store has every acknowledged write and nothing else."""
         needs(begun.store, Capability.DURABLE)
