@@ -209,7 +209,7 @@ def test_what_is_not_read_is_reported(tmp_path: Path) -> None:
     odd = [{"role": "user", "content": [{"type": "hologram", "data": "x"}, {"type": "text", "text": "?"}]}, asked[1]]
     found = read_bytes(tmp_path, document(odd))
     assert [(loss.code, loss.severity) for loss in found.losses if "hologram" in loss.reason] == [
-        ("unknown_block", "warning")
+        ("unknown_block", "loss")
     ]
 
 

@@ -158,7 +158,7 @@ class DialogWriter:
         for kind in sorted(_unknown_kinds(message) - self._reported):
             self._reported.add(kind)
             reason = f"A block of type {kind[:60]!r} is kept, but no model is shown it; others of the type may follow."
-            yield Loss(place=origin.place, reason=reason, code="unknown_block")
+            yield Loss(place=origin.place, reason=reason, code="unknown_block", severity="loss")
         yield from self._calls.see(message, self, origin.place)
         if message.is_assistant_side:
             yield from self.use_model(message.model or "", message.provider or "", message.timestamp, origin)

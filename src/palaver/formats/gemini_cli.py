@@ -15,6 +15,7 @@ from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, gua
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, torn
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.log import Custom, Derived, ErrorEntry, Run
 from palaver.messages import (
     AssistantMessage,
@@ -35,6 +36,25 @@ from palaver.messages import (
 NAME = "gemini-cli"
 _TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
 _KEPT = ("projectHash", "kind", "directories")
+_PART = "codeExecutionResult executableCode fileData functionCall functionResponse inlineData text thought thoughtSignature videoMetadata"
+_KEYS = {
+    "rewind": "$rewindTo",
+    "set": "$set",
+    "session": "directories kind lastUpdated messages projectHash sessionId startTime summary",
+    "message": "content displayContent id model thoughts timestamp tokens toolCalls type",
+    "message.content": _PART,
+    "message.content.functionCall": "args id name",
+    "message.content.functionResponse": "id name response",
+    "message.content.inlineData": "data mimeType",
+    "message.thoughts": "description subject timestamp",
+    "message.tokens": "cached input output thoughts tool total",
+    "message.toolCalls": "args description displayName id name renderOutputAsMarkdown result resultDisplay status timestamp",
+    "message.toolCalls.result": _PART,
+    "message.toolCalls.result.functionResponse": "id name response",
+    "message.toolCalls.result.inlineData": "data mimeType",
+    "response": "error output",
+}
+"""The keys of records. `displayContent` and `resultDisplay` are what the screen shows."""
 _HARNESS_MARKS = ("<session_context>", "<hook_context>")
 """The prefixes of text that the harness writes into user records."""
 
@@ -107,6 +127,7 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield no_instructions(place)
     for item in without_losses(_items(member), []):  # the first pass reported them
         yield from guarded(item.place, reading.read(item))
+    yield from reading.unread.losses()
     yield from reading.skipped.losses(place)
 
 
@@ -127,6 +148,7 @@ class _GeminiReader:
         about: The newest values of the whole session, except that the first id counts.
         model: The model that answered first.
         skipped: The skipped records.
+        unread: The keys that are not read.
     """
 
     def __init__(self, *, part: bool = False) -> None:
@@ -134,6 +156,7 @@ class _GeminiReader:
         self.about: dict[str, object] = {}
         self.model = ""
         self.skipped = Skipped()
+        self.unread = Unread(_KEYS)
         self._part = part
         self._shown: dict[str, list[Run | Derived]] = {}  # what the model sees, by the id of its message
         self._before: dict[str, Mark] = {}
@@ -154,11 +177,16 @@ class _GeminiReader:
         if not isinstance(value, dict):
             yield bad_record(item.place, "it is not a record")
         elif "$rewindTo" in value:
+            self.unread.see(value, item.place, "rewind")
             self._rewind(fields.text(value, "$rewindTo"))
         elif "type" in value or "id" in value:
+            self.unread.see(value, item.place, "message")
             yield from self._message(value, item)
         elif "$set" in value or "sessionId" in value:
             about = fields.mapping(value, "$set") or value
+            self.unread.see(value, item.place, "set" if "$set" in value else "session")
+            self.unread.see(about, item.place, "session")
+            self.unread.see(about.get("messages"), item.place, "message")
             session = self.about.get("sessionId")
             self.about.update(about)
             self.about["sessionId"] = session or about.get("sessionId")
@@ -254,6 +282,8 @@ class _GeminiReader:
         said = fields.mapping(next(iter(own or responses), NOTHING), "response")
         failed = failed or "error" in said
         words = fields.text(said, "error") or fields.text(said, "output") or (str(clean(dict(said))) if said else "")
+        if fields.text(said, "error") or fields.text(said, "output"):
+            self.unread.see(said, item.place, "response")
         known = self._results.get(call_id)
         self._results[call_id] = words
         if known is None:

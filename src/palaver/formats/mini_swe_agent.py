@@ -16,6 +16,7 @@ from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, answer_fields, clean, run_key, torn, word
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.log import Custom, ErrorEntry
 from palaver.messages import Message, Role, Speaker, from_chat_dict
 
@@ -24,6 +25,15 @@ _MARK = "trajectory_format"
 _KEPT = ("exit_status", "mini_version", "model_stats")
 _READ = frozenset({"response", "cost", "timestamp", "actions", "raw_output"})
 """Fields of `extra` that the message already has, or that are read into it."""
+_KEYS = {
+    "": "info instance_id trajectory_format",
+    "info": "config exception_str exit_status mini_version model_stats submission traceback",
+    "exit": "content extra role",
+    "response": "choices created id model object service_tier system_fingerprint usage",
+    "response.choices": "finish_reason index message provider_specific_fields",
+    "response.choices.message": "annotations content function_call provider_specific_fields reasoning_content role tool_calls",
+}
+"""The keys of objects that are not kept whole. An answer repeats its message, and the last message repeats how the run ended."""
 
 
 class MiniSweAgent:
@@ -59,6 +69,7 @@ class _TrajectoryReader:
         self._started_at = 0.0
         self._answered = False
         self._losses: list[Loss] = []
+        self._unread = Unread(_KEYS)
 
     def events(self) -> Iterator[Event]:
         """Return the events of the run."""
@@ -85,6 +96,8 @@ class _TrajectoryReader:
                 item = Item(element.nth, self._member.place(element.path), element.value)
                 at = _when(item.value) or at
                 yield from guarded(item.place, self._message(item, writer, key or NAME, at))
+        self._unread.see(self._about, self._member.place("whole file"))
+        yield from self._unread.losses()
 
     def _survey(self, element: Element) -> None:
         """Collect the facts about the whole run."""
@@ -105,7 +118,9 @@ class _TrajectoryReader:
             yield bad_record(item.place, "it is not a message")
             return
         extra = _extra(value)
+        self._unread.see(extra.get("response"), item.place, "response")
         if value.get("role") == "exit":
+            self._unread.see(value, item.place, "exit")
             yield writer.put(_ending(value, extra, at), item.origin(), counted=1)
             return
         fields_of_chat = {name: field for name, field in value.items() if name != "extra" and field is not None}

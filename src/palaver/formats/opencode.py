@@ -16,6 +16,7 @@ from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, g
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, digest_of, priced, torn
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.ids import DialogId
 from palaver.log import Custom, ErrorEntry, Place
 from palaver.messages import (
@@ -61,6 +62,37 @@ _SKIPPED = {
     "patch": "the files that a step changed; its calls have them",
     "snapshot": "the state of the working folder",
 }
+_PARTS = _SAID | _SHOWN_AS.keys() | _SKIPPED.keys() | {"retry", "step-start", "step-finish"}
+"""The known types of parts."""
+_WHOLE = -1
+"""The number of a value that is not a message."""
+_TOKENS = "cache input output reasoning total"
+_KEYS = {
+    "": "info messages",
+    "info": "agent cost directory id model parentID path permission projectID revert share slug summary time title tokens version",
+    "info.model": "id modelID providerID variant",
+    "info.summary": "additions deletions diffs files",
+    "info.tokens": _TOKENS,
+    "info.tokens.cache": "read write",
+    "info.time": "archived compacting created updated",
+    "message": "info parts",
+    "message.info": "agent cost error finish id mode model modelID parentID path providerID role sessionID summary time tokens",
+    "message.info.error": "data name",
+    "message.info.model": "modelID providerID variant",
+    "message.info.path": "cwd root",
+    "message.info.summary": "diffs title",
+    "message.info.time": "completed created",
+    "message.info.tokens": _TOKENS,
+    "message.info.tokens.cache": "read write",
+    "part": "agent attempt auto callID command cost description error filename files hash id ignored messageID metadata mime model name prompt reason "
+    "sessionID snapshot source state synthetic tail_start_id text time tokens tool type url",
+    "part.state": "attachments error input metadata output raw status time title",
+    "part.state.time": "compacted end start",
+    "part.time": "created end start",
+    "part.tokens": _TOKENS,
+    "part.tokens.cache": "read write",
+}
+"""The keys of sessions, messages and parts. `state.metadata` is what the screen shows."""
 
 
 _Part: TypeAlias = tuple[str, Mapping[str, object]]
@@ -119,19 +151,20 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         yield from reading.cleared(float("inf"), place)
     if reading.stopped:
         yield Loss(place=place, reason=reading.stopped, code="skipped", severity="note")
+    yield from reading.unread.losses()
     yield from reading.skipped.losses(place)
 
 
 def _items(member: Member) -> Iterator[Item | Loss]:
-    """Yield the messages, and as number -1 the data of the whole session."""
+    """Yield the messages, and as number -1 the other values of the document."""
     for element in member.elements(("messages",)):
         if isinstance(element, Loss):
             yield element
             continue
         place = member.place(element.path)
         yield from torn(element, place)
-        if element.whole and (element.nth >= 0 or element.key == "info"):
-            yield Item(element.nth, place, element.value)
+        if element.whole:
+            yield Item(element.nth, place, element.value if element.nth >= 0 else {element.key: element.value})
 
 
 class _OpenCodeSurvey:
@@ -141,20 +174,23 @@ class _OpenCodeSurvey:
         about: The data of the whole session.
         model: The model that answered first.
         newest: The number of the newest answer.
+        unread: The keys that are not read.
         cleared: When OpenCode cleared results, and the keys of their parts, oldest first.
     """
 
     def __init__(self) -> None:
         self.about: Mapping[str, object] = NOTHING
         self.model = ""
-        self.newest = -1
+        self.newest = _WHOLE
         self.cleared: list[tuple[float, str]] = []
+        self.unread = Unread(_KEYS)
 
     def read(self, item: Item) -> None:
         """Read a message, or the data of the whole session."""
         value = item.value if isinstance(item.value, dict) else NOTHING
-        if item.ordinal < 0:
-            self.about = value
+        if item.ordinal == _WHOLE:
+            self.unread.see(value, item.place)
+            self.about = fields.mapping(value, "info") or self.about
         elif fields.text(info := fields.mapping(value, "info"), "role") == "assistant":
             self.newest = item.ordinal
             self.model = self.model or fields.text(info, "modelID")
@@ -170,12 +206,14 @@ class _OpenCodeReader:
     Attributes:
         writer: The current dialog.
         skipped: The skipped parts.
+        unread: The keys that are not read.
         stopped: Why reading stopped, or empty.
     """
 
     def __init__(self, survey: _OpenCodeSurvey) -> None:
         self.writer = DialogWriter("main", NAME)
         self.skipped = Skipped()
+        self.unread = survey.unread
         self.stopped = ""
         self._survey = survey
         self._reverted = fields.mapping(survey.about, "revert")
@@ -196,6 +234,7 @@ class _OpenCodeReader:
         if key == self._reverted.get("messageID") and not fields.text(self._reverted, "partID"):
             self.stopped = _UNDONE
             return
+        self.unread.see(value, item.place, "message")
         yield from self.cleared(at, item.place)
         self._starts.setdefault(key, self.writer.count)
         self._counted = 1
@@ -210,6 +249,8 @@ class _OpenCodeReader:
                 self.stopped = _UNDONE
             if self.stopped:
                 return
+            if fields.text(part, "type") in _PARTS:
+                self.unread.see(part, item.place, "part")
             yield key, part
 
     def _once(self) -> int:

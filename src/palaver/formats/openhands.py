@@ -17,6 +17,7 @@ from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, run_key
 from palaver.formats.records import MAX_LINE, parse
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.log import Invocation
 from palaver.messages import from_chat_dict
 from palaver.plurals import counted
@@ -27,6 +28,12 @@ _MARK = "cache_control"
 """The mark at the end of a prefix for Anthropic's cache. It moves from call to call, so it is not part of a message."""
 
 _LOOKED_AT = 8  # files of an archive
+_KEYS = {
+    "": "args cost kwargs latency_sec messages response timestamp tools",
+    "response": "choices created id model object provider_specific_fields service_tier system_fingerprint usage",
+    "response.choices": "finish_reason index logprobs message provider_specific_fields",
+}
+"""The keys of objects that are not kept whole."""
 
 
 class OpenHandsCalls:
@@ -208,6 +215,7 @@ class _RunReader:
         first = survey.first
         self._key = "" if first is None else run_key(fields.text(first.response, "id"), first.at)
         self._skipped = Skipped()
+        self._unread = Unread(_KEYS)
         self._writers: list[DialogWriter] = []
         self._tools: list[bytes] = []
         self._marks: list[list[tuple[Mark, bytes]]] = []  # after each message of each dialog, with the tools in force
@@ -233,6 +241,7 @@ class _RunReader:
             what = counted(self._elsewhere, "message is on a branch", "messages are on branches")
             reason = f"{what} other than the longest one; the count of records excludes them."
             yield Loss(place=self._survey.place, reason=reason, code="beside", severity="note")
+        yield from self._unread.losses()
         yield from self._skipped.losses(self._survey.place)
 
     def _step(self, step: _CallPlace, number: int) -> Iterator[Event]:
@@ -240,6 +249,7 @@ class _RunReader:
         if isinstance(call, Loss):  # it could be read a moment ago
             yield call
             return
+        self._unread.see(call.value, call.name)
         if step.dialog == len(self._writers):
             yield from self._open(step, call)
         writer = self._writers[step.dialog]

@@ -18,6 +18,7 @@ from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, n
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, instructs, numbered, torn, word
 from palaver.formats.sources import Member, Opening, SourceFile
+from palaver.formats.unread import has_text
 from palaver.log import Instructions, Section
 from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 
@@ -81,7 +82,7 @@ class PlainMessages:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every list as a conversation. The keys next to the messages that are not read are reported at the end, once a file."""
-        ordinal, unread = 0, _Unread()
+        ordinal, unread = 0, _KeysBeside()
         for member in source.members:
             for listed in _lists(member):
                 if isinstance(listed, Loss):
@@ -229,7 +230,7 @@ def _lines(member: Member) -> _Streamed:
 # --- a conversation -----------------------------------------------------------------------------------------------------------
 
 
-def _conversation(listed: _List, name: str, ordinal: int, unread: _Unread) -> Iterator[Event]:
+def _conversation(listed: _List, name: str, ordinal: int, unread: _KeysBeside) -> Iterator[Event]:
     started_at, model, led = 0.0, fields.text(listed.about, "model"), bool(listed.about.get("system"))
     for item in listed.items():
         led = led or instructs(item.value)
@@ -262,7 +263,7 @@ def _conversation(listed: _List, name: str, ordinal: int, unread: _Unread) -> It
         yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
 
 
-class _Unread:
+class _KeysBeside:
     """Counts the conversations of a file that have a key next to their messages which is not read."""
 
     def __init__(self) -> None:
@@ -272,7 +273,7 @@ class _Unread:
     def see(self, others: Mapping[str, object], long: Collection[str], place: str) -> None:
         """Count the keys of one conversation. Text may be a part of it, and so may what is too long for the metadata: a loss."""
         for key, value in sorted(others.items()):
-            lost = key in long or (key not in _PARAMETERS and _has_text(value))
+            lost = key in long or (key not in _PARAMETERS and has_text(value))
             row = (word(key), "source" if key in long else "metadata", "loss" if lost else "note")
             if key != "model":
                 self._conversations[row] += 1
@@ -286,16 +287,6 @@ class _Unread:
             reason = f"The key {key!r} next to the messages{where} is not read; only the {owner} has it."
             code = "unread" if severity == "loss" else "skipped"
             yield Loss(place=self._first[row], reason=reason, code=code, severity=severity)
-
-
-def _has_text(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(
-            _has_text(part) for key, part in value.items() if key != "type"
-        )  # the type of an object is no content
-    if isinstance(value, list):
-        return any(map(_has_text, value))
-    return isinstance(value, str) and bool(value.strip())
 
 
 def _response(item: Item, writer: DialogWriter, read: Callable[..., Message], key: str, at: float) -> Iterator[Event]:

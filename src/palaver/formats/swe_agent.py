@@ -15,11 +15,18 @@ from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instru
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, instructs, torn, word
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.messages import Speaker, from_chat_dict
 
 NAME = "swe-agent"
 _KEPT = ("exit_status", "submission", "model_stats", "swe_agent_version")
 _SAID = ("role", "content", "name", "tool_calls", "tool_call_id")
+_KEYS = {
+    "": "environment history info replay_config trajectory",
+    "info": "edited_files30 edited_files50 edited_files70 exit_status model_stats submission swe_agent_version",
+    "step": "action execution_time extra_info messages observation query response state thought",
+}
+"""The keys of objects that are not kept whole. A step repeats the messages; the configuration of a replay is not a part of the run."""
 
 
 class SweAgent:
@@ -47,10 +54,14 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
     about: dict[str, object] = {}
     losses: list[Loss] = []
     led = False
+    unread = Unread(_KEYS)
     for element in without_losses(member.elements(("history", "trajectory")), losses):
+        place = member.place(element.path)
+        if element.key == "trajectory":
+            unread.see(element.value, place, "step")
         if element.key == "history" and element.nth >= 0:
             led = led or instructs(element.value)
-            losses.extend(torn(element, member.place(element.path)))
+            losses.extend(torn(element, place))
         elif element.nth < 0:
             about[element.key] = element.value
     info = fields.mapping(about, "info")
@@ -67,6 +78,8 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
             item = Item(element.nth, member.place(element.path), element.value)
             yield from guarded(item.place, _message(item, before, writer, f"{NAME}:{ordinal}:{item.ordinal}"))
             before = item.value if isinstance(item.value, dict) else NOTHING
+    unread.see(about, member.place("whole file"))
+    yield from unread.losses()
 
 
 def _message(item: Item, before: Mapping[str, object], writer: DialogWriter, key: str) -> Iterator[Event]:

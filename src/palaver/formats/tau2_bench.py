@@ -17,6 +17,7 @@ from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, declare, digest_of, numbered, priced, torn, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.tau_bench import run_name, run_title
+from palaver.formats.unread import Unread
 from palaver.log import Instructions, Section
 from palaver.messages import (
     Message,
@@ -49,6 +50,15 @@ _READ = frozenset(
     }
 )
 """Fields of a message that are read, or that repeat others (`raw_data`: the message in the client's own format)."""
+_KEYS = {
+    "": "info simulations tasks timestamp",
+    "info": "agent_info environment_info git_commit max_errors max_steps num_trials seed user_info",
+    "info.agent_info": "implementation llm llm_args",
+    "info.environment_info": "domain_name policy tool_defs",
+    "info.user_info": "global_simulation_guidelines implementation llm llm_args",
+    "results": "role timestamp tool_messages turn_idx",
+}
+"""The keys of objects that are not kept whole."""
 
 
 class Tau2Bench:
@@ -71,7 +81,8 @@ class Tau2Bench:
         """Read every simulation as a conversation, one in memory at a time."""
         ordinal = 0
         for member in source.members:
-            info, seen, skipped = _info(member), Counter[str](), Skipped()
+            info, seen, skipped, unread = _info(member), Counter[str](), Skipped(), Unread(_KEYS)
+            unread.see({"info": info}, member.place("info"))
             for element in member.elements(_LISTS):
                 if isinstance(element, Loss):
                     yield element
@@ -79,13 +90,16 @@ class Tau2Bench:
                     place = member.place(element.path)
                     run = element.value
                     if isinstance(run, dict) and (element.whole or fields.items(run, "messages")):
-                        yield from _Simulation(info, run, place, seen).events(ordinal)
+                        yield from _Simulation(info, run, place, seen, unread).events(ordinal)
                         ordinal += 1
                     elif element.whole:
                         yield bad_record(place, "it is not a simulation")
                     yield from torn(element, place)
                 elif element.key == "tasks":
                     skipped.record("task", "the customer's instructions, and the checks")
+                else:
+                    unread.see({element.key: element.value}, member.place(element.path))
+            yield from unread.losses()
             yield from skipped.losses(member.place("whole file"))
 
 
@@ -100,8 +114,16 @@ def _info(member: Member) -> Mapping[str, object]:
 class _Simulation:
     """One simulation as two dialogs: first the agent's, then the customer's."""
 
-    def __init__(self, info: Mapping[str, object], run: Mapping[str, object], place: str, seen: Counter[str]) -> None:
+    def __init__(
+        self,
+        info: Mapping[str, object],
+        run: Mapping[str, object],
+        place: str,
+        seen: Counter[str],
+        unread: Unread,
+    ) -> None:
         self._info = info
+        self._unread = unread
         self._run = run
         own = [run.get(name) for name in ("task_id", "trial", "seed", "start_time")]
         self._key = run_name(fields.text(run, "id"), run, own, seen)
@@ -171,6 +193,7 @@ class _Simulation:
             return
         nested = value.get("tool_messages")
         if isinstance(nested, list):
+            self._unread.see(value, item.place, "results")
             outer = {"timestamp": value.get("timestamp")}
             for number, inner in enumerate(nested):
                 yield from self._result({**outer, **inner} if isinstance(inner, dict) else {}, item, number)

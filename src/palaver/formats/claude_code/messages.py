@@ -161,10 +161,15 @@ def failure(value: Mapping[str, object], at: float) -> ErrorEntry | None:
     """
     kind = fields.text(value, "type")
     if kind in MESSAGES and value.get("isApiErrorMessage"):
-        return ErrorEntry(error=plain(said(value).get("content")) or "API error", data=value.get("error"), at=at)
+        return ErrorEntry(error=_words(said(value).get("content")) or "API error", data=value.get("error"), at=at)
     if kind == "system" and fields.text(value, "subtype") == "api_error":
         return ErrorEntry(error=_error_text(value), data=value.get("error"), at=at)
     return None
+
+
+def _words(content: object) -> str:
+    parts = fields.objects({"content": content}, "content")
+    return content if isinstance(content, str) else "\n".join(fields.text(part, "text") for part in parts)
 
 
 def _error_text(value: Mapping[str, object]) -> str:

@@ -9,10 +9,11 @@ from palaver.formats.claude_code import messages
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, SNAPSHOT, agent_message, plain
 from palaver.formats.claude_code.survey import ROOT, ClaudeCodeSurvey, record_id
 from palaver.formats.claude_code.tree import BranchTree
-from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, Skipped, guarded
+from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, Skipped, bad_record, guarded
 from palaver.formats.events import NOTHING, Branch, Event, Loss
 from palaver.formats.lists import declare
 from palaver.formats.records import Record
+from palaver.formats.unread import Unread
 from palaver.log import Custom, Derived, Entry, Instructions, Section
 from palaver.messages import clean_text
 
@@ -29,6 +30,24 @@ _SKIPPED = {
 """Types of records that are skipped, with the reason."""
 
 
+KEYS = {
+    "": "agentId aiTitle attachment compactMetadata content customTitle cwd data durationMs entrypoint error forkedFrom gitBranch hasOutput hookCount "
+    "hookErrors hookInfos imagePasteIds isApiErrorMessage isCompactSummary isMeta isSidechain isSnapshotUpdate isVisibleInTranscriptOnly leafUuid "
+    "level logicalParentUuid maxRetries message messageId microcompactMetadata operation parentToolUseID parentUuid permissionMode planContent "
+    "prNumber prRepository prUrl preventedContinuation promptId requestId retryAttempt retryInMs sessionId slug snapshot sourceToolAssistantUUID "
+    "sourceToolUseID stopReason subtype summary thinkingMetadata timestamp todos toolUseID toolUseResult type userType uuid version",
+    "message": "container content context_management id input_transformations model role stop_reason stop_sequence type usage",
+    "message.usage": "cache_creation cache_creation_input_tokens cache_read_input_tokens inference_geo input_tokens iterations output_tokens "
+    "server_tool_use service_tier speed",
+    "message.content": "*",
+    "message.content.source": "type media_type data url file_id content",
+    "failure": "type text",
+    "compactMetadata": "trigger preTokens preservedSegment",
+    "microcompactMetadata": "trigger preTokens tokensSaved compactedToolIds clearedAttachmentUUIDs",
+}
+"""The keys of records. `toolUseResult` repeats a result for the screen; `todos` and `planContent` repeat calls."""
+
+
 class ClaudeCodeReader:
     """Turns records into entries, in a second pass over the file."""
 
@@ -43,6 +62,7 @@ class ClaudeCodeReader:
         self._survey = survey
         self._tree = tree
         self._skipped = Skipped()
+        self._unread = Unread(KEYS)
         self._calls = CallLog()
         self._writers: dict[int, DialogWriter] = {}
         self._marks: dict[int, Mark] = {}  # where forks begin, by the node before them
@@ -85,6 +105,7 @@ class ClaudeCodeReader:
             key = self._tree.dialogs[dialog].key
             reason = f"The session was compacted, and the summary does not follow (dialog {key})."
             yield Loss(place=place, reason=reason, code="missing_summary")
+        yield from self._unread.losses()
         yield from self._skipped.losses(place)
 
     # --- dialogs --------------------------------------------------------------------------------------------------------
@@ -127,6 +148,7 @@ class ClaudeCodeReader:
 
     def _record(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         kind = fields.text(value, "type")
+        self._unread.see(value, origin.place)
         if kind in MESSAGES:
             yield from self._message(value, origin, at, dialog)
         elif kind == "system":
@@ -154,6 +176,7 @@ class ClaudeCodeReader:
     def _message(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         content = messages.said(value).get("content")
         if failed := messages.failure(value, at):
+            self._unread.see(content, origin.place, "failure")
             yield from self._put(dialog, failed, origin, 1)
         elif value.get("isCompactSummary"):
             yield from self._compaction(plain(content), origin, at, dialog)
@@ -180,6 +203,8 @@ class ClaudeCodeReader:
         yield from self._open(dialog)
         writer = self._writers[dialog]
         bounds = self._bounds.pop(dialog, NOTHING)
+        if not summary:
+            yield bad_record(origin.place, "its summary is not one text")
         if bounds.get("preservedSegment"):
             reason = "The compaction kept some messages after its summary; the view begins with the summary alone."
             yield Loss(place=origin.place, reason=reason, code="dangling_edit")
@@ -228,6 +253,7 @@ class ClaudeCodeReader:
         """Read a record outside the chain: keep it unchanged, unless its kind is known to be irrelevant."""
         kind = fields.text(value, "type")
         if kind in _SKIPPED:
+            self._unread.see(value, origin.place)
             self._skipped.record(kind, _SKIPPED[kind])
         elif kind == "queue-operation" and not value.get("content"):
             self._skipped.record(kind, "the queue moving on; queued words are kept where they were queued")

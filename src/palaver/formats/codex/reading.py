@@ -12,6 +12,7 @@ from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded
 from palaver.formats.events import Event, Loss
 from palaver.formats.lists import digest_of
 from palaver.formats.records import Record
+from palaver.formats.unread import Unread
 from palaver.log import Compaction, Custom, Derived, Entry, ErrorEntry, Instructions, Run, Section
 from palaver.messages import Message, Speaker, TextContent, Usage
 from palaver.messages.forms import blocks_of
@@ -20,6 +21,38 @@ from palaver.plurals import counted
 _MODES = {"approval": "approval_policy", "effort": "effort"}
 _FAILURES = frozenset({"error", "stream_error", "background_error"})
 _ENCRYPTED = "[The summary of what came before is encrypted for the provider and cannot be read.]"
+
+
+KEYS = {
+    "": "timestamp type payload",
+    "session_meta": "base_instructions cli_version cwd forked_from_id git id instructions model_provider originator session_id source thread_source "
+    "timestamp type",
+    "session_meta.base_instructions": "text",
+    "turn_context": "approval_policy collaboration_mode comp_hash current_date cwd effort model multi_agent_version permission_profile personality "
+    "realtime_active sandbox_policy summary timezone truncation_policy turn_id workspace_roots",
+    "message": "content end_turn id internal_chat_message_metadata_passthrough phase role type",
+    "function_call": "arguments call_id execution id internal_chat_message_metadata_passthrough name namespace status type",
+    "custom_tool_call": "call_id id input internal_chat_message_metadata_passthrough name namespace status type",
+    "local_shell_call": "action call_id id status type",
+    "tool_search_call": "arguments call_id execution id internal_chat_message_metadata_passthrough status type",
+    "output": "call_id execution id internal_chat_message_metadata_passthrough name namespace output status success tools type",
+    "compacted": "message replacement_history first_window_id previous_window_id window_id window_number",
+    "compacted.replacement_history": "content encrypted_content id internal_chat_message_metadata_passthrough role type",
+    "compacted.replacement_history.content": "type text",
+    "token_count": "info rate_limits type",
+    "token_count.info": "last_token_usage model_context_window total_token_usage",
+    "token_count.info.total_token_usage": "cached_input_tokens input_tokens output_tokens reasoning_output_tokens total_tokens",
+    "thread_rolled_back": "num_turns type",
+}
+"""The keys of records, by the kind of their payload. Kinds that are not here are kept whole, or repeat what another record says."""
+
+
+def _object(kind: str, payload: Mapping[str, object]) -> str:
+    """Return the name of the keys of a payload, or a name that has none."""
+    inner = fields.text(payload, "type")
+    if kind in {"response_item", "event_msg"}:
+        return "output" if inner in OUTPUTS else inner if inner in KEYS else "kept"
+    return kind or "kept"
 
 
 class CodexReader:
@@ -35,6 +68,7 @@ class CodexReader:
         self._where: dict[bytes, list[Run]] = {}
         self._unsealed = 0
         self._skipped = Skipped()
+        self._unread = Unread(KEYS)
 
     def opening(self) -> Iterator[Event]:
         """Begin the conversation's dialog."""
@@ -45,6 +79,8 @@ class CodexReader:
         origin = Origin(str(record.ordinal), record.ordinal, record.digest, record.place)
         kind, payload = envelope(record.value)
         at = fields.moment(record.value.get("timestamp")) or self._survey.started_at
+        self._unread.see(record.value, record.place, "" if "payload" in record.value else "kept")
+        self._unread.see(payload, record.place, _object(kind, payload))
         if self._responses.read(kind, payload, record.ordinal):
             yield from guarded(record.place, self._spoken(payload, origin, at))
         else:
@@ -60,6 +96,7 @@ class CodexReader:
             yield Loss(place=place, reason=reason, code="reasoning", severity="note")
         if self._survey.unused:
             self._skipped.record("token_count", "usage of calls whose answer is not recorded")
+        yield from self._unread.losses()
         yield from self._skipped.losses(place)
 
     def _record(self, kind: str, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
@@ -153,20 +190,20 @@ class CodexReader:
                 key = f"{self._session}:{origin.ordinal}"
                 message = messages.spoken(item, key, at, response="", model=self._writer.model, usage=Usage({}))
                 yield from self._said(message, item, origin)
-        yield self._put(self._compaction(payload, at), origin)
+        yield self._put(self._compaction(payload, at, origin.place), origin)
 
-    def _compaction(self, payload: Mapping[str, object], at: float) -> Compaction:
+    def _compaction(self, payload: Mapping[str, object], at: float, place: str) -> Compaction:
         history = fields.objects(payload, "replacement_history")
         summary = fields.text(payload, "message")
         own = {span.dialog for span in self._writer.spans()}
         seen: dict[bytes, int] = {}
-        pieces: list[Run | Derived] = [self._piece(item, seen) for item in history]
+        pieces: list[Run | Derived] = [self._piece(item, seen, place) for item in history]
         if not history:
             pieces = [turn.writer.run(turn.puts, turn.puts + 1) for turn in self._turns if turn.writer.key in own]
             pieces += [self._summary(summary)] if summary else []
         return self._writer.compaction(pieces, at=at)
 
-    def _piece(self, item: Mapping[str, object], seen: dict[bytes, int]) -> Run | Derived:
+    def _piece(self, item: Mapping[str, object], seen: dict[bytes, int], place: str) -> Run | Derived:
         """Return the entry that an item of the new history repeats, or its text."""
         key = digest_of(item)
         nth = seen[key] = seen.get(key, -1) + 1
@@ -175,7 +212,11 @@ class CodexReader:
             return known[nth]
         if item.get("type") != "message":
             return self._summary(_ENCRYPTED)
-        text = "\n".join(block.content for block in blocks_of(item.get("content")) if isinstance(block, TextContent))
+        blocks = blocks_of(item.get("content"))
+        text = "\n".join(block.content for block in blocks if isinstance(block, TextContent))
+        for block in blocks:
+            if not isinstance(block, TextContent):
+                self._unread.count(f"compacted.replacement_history.content ({block.type})", place)
         if fields.text(item, "role") in {"developer", "system"} or said_by_harness(item):
             return Derived(text=text, label="notice", speaker="harness", trust="harness")
         return self._summary(text)

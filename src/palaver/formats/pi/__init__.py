@@ -68,4 +68,5 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     for record in member.records():
         if isinstance(record, Record):
             yield from reading.read(record)
+    yield from reading.unread.losses()
     yield from reading.skipped.losses(place)

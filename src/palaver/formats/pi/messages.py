@@ -124,7 +124,9 @@ def _assistant(said: Mapping[str, object], about: dict[str, Any]) -> Message:
 
 def _result(said: Mapping[str, object], about: dict[str, Any]) -> Message:
     blocks = _blocks(said.get("content"))
-    only = blocks[0].content if len(blocks) == 1 and isinstance(blocks[0], TextContent) else None
+    first = next(iter(fields.objects(said, "content")), NOTHING)
+    bare = len(blocks) == 1 and first.keys() <= {"type", "text"}  # a block with further fields keeps them
+    only = blocks[0].content if bare and isinstance(blocks[0], TextContent) else None
     content: Any = "" if not blocks else blocks if only is None else only
     details = said.get("details")
     result = ToolResultContent(

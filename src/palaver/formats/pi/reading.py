@@ -11,9 +11,18 @@ from palaver.formats.events import Event, Loss
 from palaver.formats.lists import declare
 from palaver.formats.pi import messages
 from palaver.formats.pi.messages import NAME, PiPrompt
-from palaver.formats.pi.survey import NONE, PiSurvey
+from palaver.formats.pi.survey import NONE, TYPES, PiSurvey
 from palaver.formats.records import Record
+from palaver.formats.unread import Unread
 from palaver.log import BranchSummary, Custom, Derived, Label, Place, Run
+
+KEYS = {
+    "": "branchedFrom content customType cwd data details display firstKeptEntryId firstKeptEntryIndex fromHook fromId id label message modelId name "
+    "parentId parentSession provider summary systemMessage targetId thinkingLevel timestamp tokensBefore type version",
+    "message": "api cancelled command content customType details display errorMessage excludeFromContext exitCode fromId fullOutputPath isError model "
+    "output provider responseId role sections stopReason summary timestamp tokensBefore toolCallId toolName toolsAdded toolsRemoved truncated usage",
+}
+"""The keys of the records of known types. `details` is what pi's screen shows, besides the name and the input of an extension."""
 
 
 class PiReader:
@@ -21,10 +30,12 @@ class PiReader:
 
     Attributes:
         skipped: The skipped records.
+        unread: The keys that are not read.
     """
 
     def __init__(self, survey: PiSurvey) -> None:
         self.skipped = Skipped()
+        self.unread = Unread(KEYS)
         self._survey = survey
         self._writers = {0: DialogWriter("main", NAME)}
         self._first_put = array("q")  # a record can become a change of the model and its content
@@ -43,6 +54,8 @@ class PiReader:
         value = record.value
         origin = Origin(fields.text(value, "id") or str(record.ordinal), record.ordinal, record.digest, record.place)
         at = fields.moment(value.get("timestamp")) or self._survey.started_at
+        if fields.text(value, "type") in TYPES:
+            self.unread.see(value, record.place)
         if value.get("type") == "session":
             yield from guarded(record.place, self._header(value, origin, at))
             return

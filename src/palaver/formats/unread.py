@@ -1,0 +1,65 @@
+"""Report the keys of records that a reader does not read: law 16 for files.
+
+A format declares the keys that it knows, by the path of their object. A key that it does not declare, with text in it, is a loss; its number is reported
+once a conversation. Objects without a declaration are kept whole by the reader.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from palaver.formats.events import Loss
+from palaver.messages import clean_text
+from palaver.plurals import counted
+
+_LONGEST = 200  # characters of a key in a report
+
+
+class Unread:
+    """Counts the keys with text that a format does not declare."""
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        """Read nothing yet.
+
+        Args:
+            keys: The known keys of each object, separated by spaces, by the object's path, such as `message.usage`. A list adds nothing to a path. `*`: the reader
+                keeps all keys of the object, and only objects in it are looked at.
+        """
+        self._keys = {path: frozenset(names.split()) for path, names in keys.items()}
+        self._count: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def see(self, value: object, place: str, path: str = "") -> None:
+        """Count the unknown keys of a record, or of the objects at a path of it."""
+        if isinstance(value, list):
+            for part in value:
+                self.see(part, place, path)
+        elif isinstance(value, dict) and (known := self._keys.get(path)) is not None:
+            for key, inner in value.items():
+                below = f"{path}.{key}" if path else key
+                if key in known or "*" in known:
+                    self.see(inner, place, below)
+                elif has_text(inner):
+                    self.count(below, place)
+
+    def count(self, name: str, place: str) -> None:
+        """Count a key with text that is not read."""
+        name = clean_text(name, "", [])[:_LONGEST]
+        self._count[name] += 1
+        self._first.setdefault(name, place)
+
+    def losses(self) -> Iterator[Loss]:
+        """Report each key once, at the place of its first record."""
+        for name, count in self._count.items():
+            reason = f"The key {name!r} of {counted(count, 'record')} is not read; only the source has it."
+            yield Loss(place=self._first[name], reason=reason, code="unread", severity="loss")
+
+
+def has_text(value: object) -> bool:
+    """Return whether there is text in a JSON value. The type of an object is no content."""
+    if isinstance(value, dict):
+        return any(has_text(part) for key, part in value.items() if key != "type")
+    if isinstance(value, list):
+        return any(map(has_text, value))
+    return isinstance(value, str) and bool(value.strip())

@@ -1,0 +1,85 @@
+"""Law 16 for files: what a reader does not know is in the log, or the report says that it is not."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.errors import UnsupportedTranscript
+from tests.formats.reading import Read, read_bytes
+from tests.formats.samples import KINDS, packed, value_of
+from tests.formats.test_golden import plain
+
+WORDS = "words that no reader knows"
+
+MIRRORS = {
+    ("claude-code", "toolUseResult"): "a result as the screen shows it",
+    ("claude-code", "data"): "what the screen shows while a tool runs; a note counts the records",
+    ("codex", "payload"): "an event is the screen's form of an item; a note counts the records",
+    ("gemini-cli", "args"): "a later version of a message repeats its calls",
+    ("gemini-cli", "response"): "a later version of a message repeats its results",
+    ("opencode", "metadata"): "a result as the screen shows it",
+    ("opencode", "model"): "the model of a sub-agent, as the screen shows it",
+    ("tau2-bench", "tasks"): "a note counts the tasks",
+    ("tau2-bench", "raw_data"): "the message in the client's own format",
+    ("tau2-bench", "message"): "the message in the client's own format",
+    ("mini-swe-agent", "config"): "the settings of the harness",
+    ("mini-swe-agent", "environment"): "the settings of the harness",
+    ("openhands-llm-calls", "messages"): "each call sends the messages of the call before it again",
+    ("openhands-llm-calls", "cache_control"): "a mark that moves from call to call",
+}
+"""Objects that repeat others, or are no conversation: what is added to one of them may stay unread."""
+
+
+def places(value: Any, *, lists: bool, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401
+    """Return the path of every object, or of every list with an object in it."""
+    if isinstance(value, dict):
+        if not lists:
+            yield path
+        for name, inner in value.items():
+            yield from places(inner, lists=lists, path=(*path, name))
+    elif isinstance(value, list):
+        if lists and any(isinstance(inner, dict) for inner in value):
+            yield path
+        for number, inner in enumerate(value):
+            yield from places(inner, lists=lists, path=(*path, number))
+
+
+def reported(found: Read) -> set[str]:
+    """Return what a report counts as lost or skipped."""
+    return {loss.reason for loss in found.losses if loss.severity == "loss" or loss.code in {"skipped", "bad_record"}}
+
+
+def is_silent(folder: Path, kind: str, value: Any, before: set[str]) -> bool:  # noqa: ANN401
+    """Return whether the words are neither in the log nor in the report."""
+    try:
+        found = read_bytes(folder, packed(kind, value))
+    except UnsupportedTranscript:
+        return False
+    return WORDS not in json.dumps([plain(event) for event in found.events]) and not reported(found) - before
+
+
+@pytest.mark.parametrize("lists", [pytest.param(False, id="key"), pytest.param(True, id="block")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_unknown_content_is_kept_or_reported(tmp_path: Path, kind: str, lists: bool) -> None:
+    """An unknown key in any object, and an unknown block in any list, is in an entry, or the report does not call all of it read."""
+    whole = value_of(kind)
+    before = reported(read_bytes(tmp_path, packed(kind, whole)))
+    silent = set()
+    for path in places(whole, lists=lists):
+        value = target = copy.deepcopy(whole)
+        for name in path:
+            target = target[name]
+        if lists:
+            target.append({"type": "unheard", "text": WORDS})
+        else:
+            target["unheard"] = {"text": WORDS}
+        names = [name for name in path if isinstance(name, str)]
+        if is_silent(tmp_path, kind, value, before) and (kind, names[-1] if names else "") not in MIRRORS:
+            silent.add(".".join(names))
+    assert silent == set()
