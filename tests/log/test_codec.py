@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -134,6 +135,32 @@ def test_no_string_of_an_entry_poisons_the_log() -> None:
     read = decode_entry(b'{"at":1.0,"custom_type":"x\\ud800","data":[NaN],"kind":"custom"}')
     assert isinstance(read, Custom)
     assert (read.custom_type, read.data) == ("x\ufffd", [None])
+
+
+_EXACT: tuple[Any, ...] = (
+    *(None, True, 0, -0.0, 1e300, 10**400, "", "\0", "\ud800", "a\udfff\0b", "ä€😀", [], {}, [[[]]]),
+    {"z": 1, "a": {"\0": "\ud800", "": [None]}, "m": 2.50},
+)
+
+
+def test_raw_json_comes_back_as_it_went_in() -> None:
+    """Law 2: a value kept with `exact` comes back equal after the log: NUL, lone surrogates, numbers, and keys in their order."""
+    for value in _EXACT:
+        read = decode_entry(draft(Custom.exact("x", value))[0].body)
+        assert isinstance(read, Custom)
+        assert json.dumps(read.value) == json.dumps(value)
+        assert draft(read)[0].body == draft(Custom.exact("x", value, at=read.at))[0].body
+    assert Custom(custom_type="x", data=[1]).value == [1]
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], (1,), {1: 2}, {"a": object()}, b"", "\ud83d\ude00"])
+def test_raw_json_that_would_change_is_refused(value: object) -> None:
+    """What JSON cannot say, or gives back as something else, raises InvalidInput."""
+    with pytest.raises(InvalidInput):
+        Custom.exact("x", value)
+    for raw in ("", "{", "[NaN]", '"ä"', "Infinity"):
+        with pytest.raises(ValidationError):
+            Custom(custom_type="x", raw=raw)
 
 
 def test_law_3_values_of_an_entry_cannot_be_changed() -> None:

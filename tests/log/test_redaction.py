@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from palaver.log import MessageEntry, PatternRedactor, decode_entry, draft
+from palaver.log import Custom, MessageEntry, PatternRedactor, decode_entry, draft
 from palaver.log.redaction import redact_body
 from palaver.messages import AssistantMessage, ThinkingContent, ToolCallContent, UserMessage
 
@@ -47,3 +47,14 @@ def test_redacted_entry_notes_what_was_taken_out() -> None:
                 assert json.loads(block.arguments) == {"api_key": "[redacted:named-secret]"}
             if isinstance(block, ThinkingContent):
                 assert (block.content, block.signature) == ("I use [redacted:github-token]", "")
+
+
+def test_raw_json_is_redacted_inside() -> None:
+    """A redactor sees the strings of a raw value as they are, with the names of their fields; the rest stays exact, and twice is as once."""
+    value = {"z": [f"use \0{_KEY}"], "password": "hunter2hunter2", "a": "\ud800", "n": 1.50}
+    body = redact_body(draft(Custom.exact("x", value))[0].body, PatternRedactor())
+    entry = decode_entry(body)
+    assert isinstance(entry, Custom)
+    clean = {"z": ["use \0[redacted:github-token]"], "password": "[redacted:named-secret]", "a": "\ud800", "n": 1.50}
+    assert json.dumps(entry.value) == json.dumps(clean)
+    assert redact_body(body, PatternRedactor()) == body

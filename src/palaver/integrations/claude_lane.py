@@ -99,7 +99,7 @@ def _newest(store: Store, node: Node, wanted: str) -> tuple[float, dict[str, Any
         fields = json.loads(store.body(node.dialog_id, header.seq))
         if fields.get("custom_type") == wanted:
             return header.at, fields
-        if "record" in fields:
+        if "raw" in fields:
             return None
     return None
 
@@ -163,7 +163,7 @@ class Lane:
         for seq, body in self._store.bodies(dialog_id, start):
             fields = json.loads(body)
             self._read[dialog_id] = seq + 1
-            if isinstance(text := fields.get("record"), str):
+            if isinstance(text := fields.get("raw"), str):
                 yield MirroredRecord(int(fields["source"]["ordinal"]), text, Handle(dialog_id, seq))
             elif fields.get("kind") == "model_change":
                 self._models[dialog_id] = fields["model"]
@@ -200,11 +200,11 @@ class Lane:
         summary = compact_summary(value)
         if summary is None:
             first, *rest = entries_of(value, self.count)
-            entries = [*self._model(home, first), first.model_copy(update={"record": text}), *rest]
+            entries = [*self._model(home, first), first.model_copy(update={"raw": text}), *rest]
             *_, place = append(self._store, home, *entries)
         else:
             entry = _compaction(self._store, home, summary, entries_of(value, self.count)[0].source)
-            place = annotate(self._store, home, entry.model_copy(update={"record": text}))
+            place = annotate(self._store, home, entry.model_copy(update={"raw": text}))
         self._read[place.dialog] = place.seq + 1
         self._note(value, MirroredRecord(self.count, text, place))
 

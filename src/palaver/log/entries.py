@@ -5,8 +5,9 @@ One entry is one fact. What may follow what is in `palaver.log.headers`, in one 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Discriminator, Field, Tag
 
@@ -16,6 +17,7 @@ from palaver.log.values import (
     BoundTo,
     Derived,
     Erasure,
+    JsonText,
     JsonValue,
     LogValue,
     Omitted,
@@ -25,6 +27,7 @@ from palaver.log.values import (
     Section,
     Source,
     ToolSpec,
+    exact_json,
 )
 from palaver.messages import Message
 
@@ -38,6 +41,7 @@ class Entry(LogValue):
         source: Where an imported entry came from; None for an entry recorded here.
         erased: When and by which receipt its words were erased; None when they were not.
         redacted: What was taken out of it before it was written (`palaver.log.redaction`); None when nothing was.
+        raw: The JSON that it was made from, as ASCII text, where its other fields do not give that back; None where they do.
     """
 
     kind: str
@@ -45,6 +49,7 @@ class Entry(LogValue):
     source: Source | None = None
     erased: Erasure | None = None
     redacted: tuple[Redaction, ...] | None = None
+    raw: JsonText | None = None
 
 
 class MessageEntry(Entry):
@@ -238,11 +243,37 @@ class BranchSummary(Entry):
 
 
 class Custom(Entry):
-    """A record of an extension, or of an importer for what has no kind of its own. No model sees it."""
+    """A record of an extension, or of an importer for what has no kind of its own. No model sees it.
+
+    `data` is made storable: a NUL or a lone surrogate in it is replaced, and keys are sorted. `Custom.exact` keeps a value as it is.
+
+    Attributes:
+        custom_type: What it records, such as `my-tool/state`.
+        data: A JSON value, read-only.
+    """
 
     kind: Literal["custom"] = "custom"
     custom_type: str
     data: JsonValue = None
+
+    @classmethod
+    def exact(cls, custom_type: str, value: object, **fields: Any) -> Self:  # noqa: ANN401 - of an entry
+        """Return an entry whose `value` is exactly a JSON value: with NUL, lone surrogates and the order of keys.
+
+        Args:
+            custom_type: What it records.
+            value: Dicts, lists, strings, numbers, bools and None.
+            fields: Further fields of an entry, such as `at`.
+
+        Raises:
+            InvalidInput: The value is not JSON, such as NaN or a tuple.
+        """
+        return cls(custom_type=custom_type, raw=exact_json(value), **fields)
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 - any JSON value
+        """The value as it went in, a new copy each time; of an entry made without `exact`, its `data`."""
+        return self.data if self.raw is None else json.loads(self.raw)
 
 
 class Label(Entry):

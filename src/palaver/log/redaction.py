@@ -124,7 +124,7 @@ _STRUCTURE = frozenset(
 _SEALED = frozenset({"artefact", "encrypted_content", "redacted", "signature", "thoughtSignature", "thought_signature"})
 """What a provider sealed: it goes back unchanged or not at all, and no secret can be read in it."""
 
-_INSIDE_JSON = frozenset({"raw_args"})
+_INSIDE_JSON = frozenset({"raw", "raw_args"})
 """Texts that are JSON themselves."""
 
 
@@ -196,7 +196,7 @@ class _Walk:
             return self._text(text, "", place)
         before = self.found.total()
         made = self.value(value, "", place, free=True)
-        return text if self.found.total() == before else json.dumps(made, ensure_ascii=False)
+        return text if self.found.total() == before else json.dumps(made, ensure_ascii=text.isascii())
 
     def _text(self, text: str, name: str, place: str) -> str:
         redacted = self._redactor.redact(text, name)

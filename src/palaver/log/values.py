@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer
 
+from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log.handles import Handle, Span
 from palaver.messages import freeze
+from palaver.messages.frozen import STORED
 from palaver.messages.value import Stored
 
 JsonValue: TypeAlias = Annotated[Any, AfterValidator(freeze)]
 """A value that JSON can write, read-only. Entries keep what other programs recorded, whatever its shape."""
+
+
+def exact_json(value: object) -> str:
+    """Return a JSON value as ASCII text, from which it comes back equal: with NUL, lone surrogates and its order of keys.
+
+    Raises:
+        InvalidInput: It does not come back equal: it has NaN or an infinity, a key that is not a string, a tuple, or another object.
+    """
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"This is not JSON: {error}.", hint="Pass dicts, lists, strings, numbers, bools and None."
+        ) from error
+    if not same:
+        raise InvalidInput(
+            "This value comes back from JSON as another one.", hint="Use lists in place of tuples, and strings as keys."
+        )
+    return text
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _json_text(text: str, info: ValidationInfo) -> str:
+    if info.context is STORED:
+        return text
+    if not text.isascii():
+        raise ValueError("it has characters outside ASCII")
+    try:
+        json.loads(text, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    return text
+
+
+JsonText: TypeAlias = Annotated[str, AfterValidator(_json_text)]
+"""A JSON value as ASCII text, which every store keeps as it is."""
 
 
 class LogValue(Stored):
