@@ -22,7 +22,7 @@ Agents and models: `Agent`, `AgentEvent`, `Answer`, `Decision`, `Invoker`, `Limi
     `ProviderInvoker`, `Tactic`, `Trace`, `TurnStream`, `build_agents`, `decide`, `load_config`, `subagent`, `Provider`, `Retry`,
     `ScriptedProvider`, `TextDelta`, `collect`, `connect_model`.
 
-Memory: `ArchivalMemory`, `CoreMemory`, `Files`, `SubjectMemory`.
+Memory: `ArchivalMemory`, `CoreMemory`, `Files`, `SubjectMemory`, `Values`.
 
 Errors: `AgentFailure`, `Conflict`, `InfeasibleBudget`, `InvalidInput`, `NotFound`, `PalaverError`,
     `ProviderError`, `StoreError`; the rest are in `palaver.errors`.
@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         CoreMemory as CoreMemory,
         Files as Files,
         SubjectMemory as SubjectMemory,
+        Values as Values,
     )
     from palaver.session.retention import retain as retain
     from palaver.store import (
@@ -164,7 +165,7 @@ __all__ = open_door(  # noqa: PLE0605 - type checkers read the aliases above
         "palaver.session": "Dialog DialogTreeNode ReplayLog Session rebuild",
         "palaver.erasure": "erase preview_erasure",
         "palaver.compat.manager": "SessionManager",
-        "palaver.memory": "ArchivalMemory CoreMemory Files SubjectMemory",
+        "palaver.memory": "ArchivalMemory CoreMemory Files SubjectMemory Values",
         "palaver.session.retention": "retain",
         "palaver.store": "MemoryStore SqliteStore Store open_store redacting",
         "palaver.tokens": "Budget",

@@ -1,8 +1,10 @@
 """Sessions: made, found, listed, resumed, renamed, put away and taken back."""
 
+import json
 import subprocess
 import sys
 import time
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,12 @@ from palaver.agent.approvals import annotate
 from palaver.agent.turn import read_turn
 from palaver.errors import Ambiguous, InvalidInput, NotFound, StoreError
 from palaver.ids import SessionId, now
-from palaver.log import CallStarted, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
+from palaver.log import CallStarted, Custom, Inbox, Instructions, MessageEntry, Node, Section, TurnEnded, TurnStarted
 from palaver.messages import InvokeCost, TextContent, ToolCallContent, UserMessage
 from palaver.session import Dialog, Session
 from palaver.store import MemoryStore, SessionRecord, SqliteStore
 from palaver.store.connect import only_session
+from palaver.transfer.bundle import export_bundle, import_bundle
 
 
 def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
@@ -86,8 +89,8 @@ def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
     """Lists begin with the newest; a deleted session is in no list, name and search over all, can be opened by id, and comes back whole."""
     store = every_store
     session, other = Session.create(store, "old", subject="ann"), Session.create(store, "other", workdir="/a")
-    session.rename("gone")
-    other.move("/b")
+    session.update(name="gone")
+    other.update(workdir="/b")
     session.root.put_text("needle")
     assert [record.name for record in Session.list(store)] == ["gone", "other"]
     assert [record.name for record in Session.list(store, subject="ann")] == ["gone"]
@@ -101,6 +104,37 @@ def test_sessions_are_listed_renamed_and_put_away(every_store: Store) -> None:
         Session.open(store, "gone")
     Session.open(store, session.session_id).restore()
     assert [message.content for message in Session.open(store, "gone").root.messages] == ["needle"]
+
+
+def test_update_merges_metadata_and_replaces_the_rest(every_store: Store) -> None:
+    """Only what is passed changes; None removes a key of the metadata; palaver's own keys, a hold among them, stay and are refused."""
+    session = Session.create(every_store, "old", subject="ann", workdir="/a", metadata={"a": {"x": 1}, "b": 2, "c": 3})
+    session.hold("audit")
+    before = session.record
+    assert session.update() == before
+    made = session.update(name="new", metadata={"a": {"y": [1]}, "b": None, "absent": None})
+    assert made == session.record
+    assert (made.name, made.subject, made.workdir) == ("new", "ann", "/a")
+    assert made.metadata == {"a": {"y": [1]}, "c": 3, "palaver.hold": "audit"}
+    assert session.update(subject="", workdir="/b").subject == ""
+    refused: list[dict[str, object]] = [{"palaver.hold": None}, {"palaver_memory": True}, {"k": object()}]
+    for wrong in refused:
+        with pytest.raises(InvalidInput):
+            session.update(name="refused", metadata=wrong)
+    assert (session.name, session.record.workdir) == ("new", "/b")
+
+
+def test_raw_json_entry_is_exact_in_every_store(every_store: Store) -> None:
+    """A value with NUL, a lone surrogate and keys in their order comes back from a store and from a bundle as it went in."""
+    value = {"z": "\0", "a": ["\ud800", 1.50, 10**30], "m": {"": None}}
+    session = Session.create(every_store, "raw")
+    (place,) = session.root.record(Custom.exact("my/state", value))
+    other = MemoryStore()
+    import_bundle(other, BytesIO(b"".join(export_bundle(every_store, session.session_id))).read)
+    for store in (every_store, other):
+        entry = Session.open(store, "raw").recall(place)
+        assert isinstance(entry, Custom)
+        assert json.dumps(entry.value) == json.dumps(value)
 
 
 def test_resume_takes_the_newest_branch_and_ends_a_dead_turn(store: Store) -> None:

@@ -28,6 +28,7 @@ from palaver.log import (
     stand_in,
 )
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, NotedFile, Placed, source_name
+from palaver.store.metadata import change_metadata
 from palaver.store.protocol import Capability, Store
 from palaver.transfer.replay import follow_erasures
 
@@ -171,7 +172,7 @@ def _mark_session(store: Erasing, session: SessionId, mark: Erasure) -> None:
     record = store.session(session)
     there = [node.dialog_id for node in store.nodes(session)]
     root = record.root if record.root in there else next(iter(there), None)
-    store.update_session(session, root=root, metadata={**record.metadata, ERASED_MARK: mark.receipt})
+    change_metadata(store, session, lambda known: {**known, ERASED_MARK: mark.receipt}, root=root)
 
 
 def _put_tombstones(store: Erasing, eraser: Eraser, plan: ErasurePreview, mark: Erasure) -> tuple[Remaining, ...]:

@@ -5,6 +5,7 @@ from palaver.memory.core import CoreMemory, MemoryBlock
 from palaver.memory.files import Files, FoundLine, Grep, MemoryFile
 from palaver.memory.subject import MemoryWarning, SubjectMemory, shared_memory
 from palaver.memory.tools import archival_tools, core_memory_tools, file_tools
+from palaver.memory.values import Values, shared_values
 
 __all__ = [
     "ArchivalMemory",
@@ -19,8 +20,10 @@ __all__ = [
     "MemoryWarning",
     "Passage",
     "SubjectMemory",
+    "Values",
     "archival_tools",
     "core_memory_tools",
     "file_tools",
     "shared_memory",
+    "shared_values",
 ]

@@ -76,7 +76,7 @@ class SubjectMemory:
         own = _StoredDialog(store, dialog.dialog_id)
         if not subject:
             return own
-        record = _memory(store, f"{self.name} of {subject}", subject)
+        record = memory_of(store, f"{self.name} of {subject}", subject)
         if record.trashed_at is None and record.root is not None:
             return _StoredDialog(store, record.root)
         warnings.warn(f"{_in_trash(record)} New notes stay in the conversation.", MemoryWarning, stacklevel=3)
@@ -94,10 +94,20 @@ def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, 
     Raises:
         InvalidInput: An initial block is invalid, or the memory is in the trash.
     """
-    record = _memory(store, name, "")
+    record = require_kept(memory_of(store, name, ""))
+    assert record.root is not None  # noqa: S101 - it was created with a dialog
+    return _begun(CoreMemory(_StoredDialog(store, record.root)), blocks)
+
+
+def require_kept(record: SessionRecord) -> SessionRecord:
+    """Return the session of a memory, unless it is in the trash.
+
+    Raises:
+        InvalidInput: It is.
+    """
     if record.trashed_at is not None or record.root is None:
         raise InvalidInput(_in_trash(record))
-    return _begun(CoreMemory(_StoredDialog(store, record.root)), blocks)
+    return record
 
 
 def _in_trash(record: SessionRecord) -> str:
@@ -116,7 +126,7 @@ def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreM
     return memory
 
 
-def _memory(store: Store, name: str, subject: str) -> SessionRecord:
+def memory_of(store: Store, name: str, subject: str) -> SessionRecord:
     """Return the session of a memory, even in the trash; create it if there is none."""
     record = _find(store, name, subject)
     if record is not None:

@@ -34,6 +34,7 @@ from palaver.session.retention import HOLD
 from palaver.session.tree import DialogTreeNode, Tree, tree_lines, tree_of
 from palaver.store.connect import StoreLike, find_session, only_session, opened_store
 from palaver.store.memory import MemoryStore
+from palaver.store.metadata import change_metadata
 from palaver.store.protocol import ARCHIVE, Hit, SessionRecord, Store
 from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactingStore, RedactLike, redacting
@@ -42,6 +43,8 @@ from palaver.transfer.records import from_list, to_json
 from palaver.transfer.replay import Follower, LogBase, follower_of, read_log
 from palaver.transfer.writer import family, stream
 from palaver.view import View
+
+_OWN_KEYS = ("palaver.", "palaver_")
 
 One: TypeAlias = Message | Mapping[str, Any] | providers.SdkObject
 """A message, as callers append it."""
@@ -443,13 +446,39 @@ class Session:
 
     # --- its record, the trash, erasure -------------------------------------------------------------------------------------------------
 
-    def rename(self, name: str) -> None:
-        """Rename it."""
-        self.store.update_session(self.session_id, name=name)
+    def update(
+        self,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        workdir: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> SessionRecord:
+        """Change what describes it, in one step, and return its new record. What is not passed stays.
 
-    def move(self, workdir: str) -> None:
-        """Set its working folder."""
-        self.store.update_session(self.session_id, workdir=workdir)
+        Args:
+            name: Replaces its name, which is also its title in lists.
+            subject: Replaces the subject: whose data it is. Memory per subject follows it from the next use on.
+            workdir: Replaces its working folder.
+            metadata: JSON values that are merged key by key: a key replaces the whole value of this key, one whose value is None is removed,
+                and all others stay, whatever other writers do meanwhile.
+
+        Raises:
+            InvalidInput: The metadata is not JSON, or has a key that begins with `palaver.` or `palaver_`: these are the library's own.
+        """
+        new: Mapping[str, object] = metadata or EMPTY
+        if own := [key for key in new if str(key).startswith(_OWN_KEYS)]:
+            hint = "Use another key; values of palaver change by their own methods, such as hold()."
+            raise InvalidInput(f"The metadata key {own[0]!r} is palaver's own.", hint=hint)
+        described = {"name": name, "subject": subject, "workdir": workdir}
+        fields = {key: value for key, value in described.items() if value is not None}
+
+        def merged(known: Mapping[str, object]) -> Mapping[str, object]:
+            return {key: value for key, value in {**known, **new}.items() if key not in new or value is not None}
+
+        return change_metadata(self.store, self.session_id, merged, **fields)
+
+    aupdate = in_worker(update)
 
     def delete(self) -> None:
         """Move it to the trash, where no list shows it and only its own search finds it; `restore` undoes this."""
@@ -461,9 +490,12 @@ class Session:
 
     def hold(self, reason: str | None) -> None:
         """Exempt it from retention, at any age; None ends this. An erasure that names it still happens."""
-        with self.store.transaction():  # no metadata of another writer is lost
-            kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
-            self.store.update_session(self.session_id, metadata=kept if reason is None else {**kept, HOLD: reason})
+
+        def held(known: Mapping[str, object]) -> Mapping[str, object]:
+            kept = {name: value for name, value in known.items() if name != HOLD}
+            return kept if reason is None else {**kept, HOLD: reason}
+
+        change_metadata(self.store, self.session_id, held)
 
     def erase(
         self,

@@ -54,6 +54,9 @@ TAIL_BYTES = 1 << 18
 USAGE = "palaver.usage"
 """The key in a session's metadata of the tokens and dollars of all that was imported into it."""
 
+VALUES = "palaver.values"
+"""The key in a session's metadata of its named values (`palaver.memory.values`): of each key the time of its writing and its value."""
+
 ARCHIVE = "palaver.archive"
 """The key in a session's metadata of where its bundle is, when it was archived and has no dialogs here (`palaver.transfer.archives`)."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from palaver.messages import freeze
 from palaver.messages.usage import InvokeCost
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
+from palaver.store.metadata import change_metadata
 from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.landing import Landing
@@ -386,12 +388,12 @@ class Importer:
         else:
             self._put_source(current, erased=erased)
         fresh = current.known is None and whole
-        metadata = _with_usage(record.metadata, landing.cost, fresh=fresh)
-        record = self.store.update_session(
+        record = change_metadata(
+            self.store,
             landing.session_id,
+            partial(_with_usage, cost=landing.cost, fresh=fresh),
             trashed_at=record.trashed_at if current.known is not None and not landing.added else None,
             root=root or record.root,
-            metadata=metadata,
         )
         outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
         return self._result(

@@ -24,6 +24,7 @@ from palaver.ids import SessionId, now
 from palaver.log import Header
 from palaver.store.erasing import Erasing, NotedFile
 from palaver.store.memory import MemoryStore
+from palaver.store.metadata import change_metadata
 from palaver.store.protocol import ARCHIVE, Copyable, SessionRecord, Store
 from palaver.transfer.bundle import export_bundle, import_bundle
 from palaver.transfer.bundles import note_of
@@ -203,9 +204,8 @@ def _remove(store: Erasing, session_id: SessionId, before: Mapping[str, Header],
     assert isinstance(store, Copyable)  # noqa: S101 - checked before
     with store.erasing() as eraser:
         fields = {name: getattr(about, name) for name in Archived.__slots__}
-        record = store.session(session_id)
         # the session is locked first, then each dialog: nobody adds to them from here on
-        store.update_session(session_id, metadata={**record.metadata, ARCHIVE: fields})
+        change_metadata(store, session_id, lambda known: {**known, ARCHIVE: fields})
         nodes = store.nodes(session_id)
         for node in nodes:
             eraser.clear_dialog(node.dialog_id)
@@ -258,9 +258,13 @@ def restore(store: Store, session_id: SessionId, *, shelves: Shelves = open_shel
             return 0  # another process was first
         way = Way(copy, store, session_id)
         way.go()
-        metadata = {name: value for name, value in record.metadata.items() if name != ARCHIVE}
         root = record.root or copy.session(session_id).root
-        store.update_session(session_id, metadata=metadata, root=root)
+        change_metadata(
+            store,
+            session_id,
+            lambda known: {name: value for name, value in known.items() if name != ARCHIVE},
+            root=root,
+        )
     return way.written
 
 

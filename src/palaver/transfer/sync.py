@@ -25,7 +25,7 @@ from palaver.ids import DialogId, SessionId
 from palaver.store.connect import StoreLike, opened_store, shown
 from palaver.store.erasing import Erasing
 from palaver.store.memory import MemoryStore
-from palaver.store.protocol import ARCHIVE, Copyable, SessionRecord, Store
+from palaver.store.protocol import ARCHIVE, VALUES, Copyable, SessionRecord, Store
 from palaver.transfer.bundles import BundleFolder
 from palaver.transfer.copies import copy_erasures
 from palaver.transfer.ways import SessionAt, Tally, Way, record_of
@@ -250,12 +250,21 @@ def _one_is_archived(records: Iterable[SessionRecord | None], tally: Tally) -> b
     return any(kept)
 
 
+def _merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of both sides: ours wins, and of the named values those that were written last."""
+    merged = {**theirs, **ours}
+    if VALUES in theirs and VALUES in ours:
+        one, two = theirs[VALUES], ours[VALUES]
+        merged[VALUES] = {**one, **{key: pair for key, pair in two.items() if key not in one or pair[0] >= one[key][0]}}
+    return merged
+
+
 def _settle(before: Sequence[SessionRecord], ways: Sequence[Way], tally: Tally) -> None:
     """Let both sides describe the session in the same way."""
     newer = 1 if before[1].updated_at > before[0].updated_at else 0
     ours, theirs = before[newer], before[1 - newer]
     merged: dict[str, Any] = {name: getattr(ours, name) or getattr(theirs, name) for name in _DESCRIBING}
-    merged |= {"trashed_at": ours.trashed_at, "metadata": {**theirs.metadata, **ours.metadata}}
+    merged |= {"trashed_at": ours.trashed_at, "metadata": _merged(theirs.metadata, ours.metadata)}
     way = ways[newer]  # from the side that wins to the other
     moved = theirs.root
     if ours.root is not None and way.source.root(ours.root) != way.target.root(theirs.root):

@@ -14,6 +14,7 @@ from palaver.plurals import counted
 from palaver.providers import connect_model
 from palaver.session import Dialog, Session
 from palaver.session.branches import Rewind
+from palaver.store.metadata import change_metadata
 
 MODEL = "chat_model"
 """The key of a session's metadata that records the model, so that a session is resumed without naming it again."""
@@ -98,5 +99,4 @@ class Talk:
         self._record_model()
 
     def _record_model(self) -> None:
-        metadata = {**self.session.record.metadata, MODEL: self.spec}
-        self.agent.store.update_session(self.session.session_id, metadata=metadata)
+        change_metadata(self.agent.store, self.session.session_id, lambda known: {**known, MODEL: self.spec})
