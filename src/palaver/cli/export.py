@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from hashlib import file_digest
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from typer import BadParameter, Option
+from typer import Argument, BadParameter, Option
 
 from palaver.browsing.secrets import SecretRow, secrets
 from palaver.cli.location import located
-from palaver.cli.options import JsonOption, OutputOption, RedactOption, SessionArgument, StoreOption
+from palaver.cli.options import JsonOption, OutputOption, RedactOption, StoreOption, opened
 from palaver.cli.outcome import Exit
 from palaver.cli.terminal import complain, listed, paged, print_json, write
 from palaver.errors import InvalidInput, StoreError
@@ -27,15 +27,17 @@ from palaver.transcripts import export as export_session
 from palaver.transcripts.exporting import TOOLS, no_form
 from palaver.wire import Report
 
-FORMS = (*export_forms(), "html")
-"""The forms: those of the library, and the explorer's page."""
+FORMS = (*export_forms(), "parquet", "html")
+"""The forms: those of the library, tables, and the explorer's page."""
 
 _SHOWN = 40
 """Secrets that are listed."""
 
 
 def run(
-    session: SessionArgument,
+    sessions: Annotated[
+        list[str] | None, Argument(metavar="SESSION", help="A session, or one of its dialogs; with parquet any number.")
+    ] = None,
     *,
     to: Annotated[str, Option("--to", metavar="FORM", help=f"One of: {', '.join(FORMS)}.")],
     view: Annotated[bool, Option("--view", help="What the model would see now, not everything.")] = False,
@@ -46,6 +48,7 @@ def run(
     ] = None,
     calls: Annotated[bool, Option("--calls", help="With html: also what the model saw at each call.")] = False,
     output: OutputOption = None,
+    every: Annotated[bool, Option("--all", help="With parquet: all sessions of the store.")] = False,
     install: Annotated[
         bool, Option("--install", help="Put a tool's transcript where it looks; replaces no file.")
     ] = False,
@@ -59,6 +62,8 @@ def run(
 ) -> int:
     """Export a session. What the form cannot express is reported. A file appears whole or not at all, and only its owner can read it.
 
+    `parquet` writes tables of sessions, entries, tool calls and costs into the folder that -o names.
+
     `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed, and the command ends with 1:
     only --yes writes the file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
     """
@@ -66,12 +71,14 @@ def run(
         to,
         of_html={"--call": call, "--compare": compare, "--calls": calls, "--keep-secrets": keep, "--yes": yes},
         view=view,
+        install=install and (output is not None or to not in TOOLS),
     )
-    if install and (output is not None or to not in TOOLS):
-        raise BadParameter(
-            f"it puts the transcript of a tool ({', '.join(TOOLS)}) in its place.", param_hint="--install"
-        )
-    with located(session, store) as (_, dialog, _, whole):
+    named = sessions or []
+    if to == "parquet":
+        return _tables(named, store, output, redact=redact, every=every, json=json)
+    if every or len(named) != 1:
+        raise BadParameter("this form has one session; name it.", param_hint="--all" if every else "SESSION")
+    with located(named[0], store) as (_, dialog, _, whole):
         if to == "bundle" and (view or not whole):
             raise BadParameter("a bundle is always of the whole session.", param_hint="--view" if view else "SESSION")
         source, session_id = dialog.store, dialog.session_id
@@ -80,12 +87,8 @@ def run(
             _reviewed(hidden, json=json)
             return Exit.FOUND
         if to == "html":
-            from palaver.explorer.page import Chosen, page  # noqa: PLC0415 - the other forms need no page
-
             shown = redacted_copy(source, session_id, PatternRedactor()) if hidden else source
-            done = Exported(
-                pieces=page(shown, Chosen(session_id, dialog.dialog_id, call, compare, calls)), report=Report()
-            )
+            done = _page(shown, (session_id, dialog.dialog_id, call, compare, calls))
         else:
             done = export_session(source, session_id, to, dialog_id=dialog.dialog_id, whole=not view, redact=redact)
         if install:
@@ -100,6 +103,48 @@ def run(
     else:
         _told(done, output, size, report, installed=install)
     return Exit.OK
+
+
+def _page(store: Store, chosen: tuple[Any, ...]) -> Exported:
+    from palaver.explorer.page import Chosen, page  # noqa: PLC0415 - the other forms need no page
+
+    return Exported(pieces=page(store, Chosen(*chosen)), report=Report())
+
+
+def _tables(named: list[str], store: str | None, output: Path | None, *, redact: bool, every: bool, json: bool) -> int:
+    """Write tables of sessions into a folder, and let their stores know of them."""
+    if output is None:
+        raise BadParameter("tables go into a folder; name it.", param_hint="--output")
+    if every == bool(named):
+        raise BadParameter("name sessions, or pass --all.", param_hint="--all" if named else "SESSION")
+    from palaver.transcripts.tables import TABLES, write_tables  # noqa: PLC0415 - only tables need pyarrow
+
+    def sessions() -> Iterator[tuple[Store, SessionId]]:
+        for source, session_id in _chosen(named, store):
+            with source.transaction():
+                for name in TABLES:
+                    _note(source, session_id, output.resolve() / f"{name}.parquet", whole=False)
+            yield source, session_id
+
+    rows = write_tables(sessions(), output, redact=redact)
+    if json:
+        print_json({"folder": str(output), "form": "parquet", "rows": rows})
+    else:
+        complain(f"Wrote {output}: {', '.join(f'{name} {count:,}' for name, count in rows.items())}.")
+    return Exit.OK
+
+
+def _chosen(named: list[str], url: str | None) -> Iterator[tuple[Store, SessionId]]:
+    """Yield the named sessions, or all, each once."""
+    if not named:
+        with opened(url) as source:
+            yield from ((source, record.session_id) for record in source.sessions())
+    known: set[SessionId] = set()
+    for reference in named:
+        with located(reference, url) as (_, dialog, _, _):
+            if dialog.session_id not in known:
+                known.add(dialog.session_id)
+                yield dialog.store, dialog.session_id
 
 
 def _told(done: Exported, output: Path | None, size: int, report: list[str], *, installed: bool) -> None:
@@ -120,11 +165,17 @@ def _advice(done: Exported, *, installed: bool) -> str:
     return done.advice
 
 
-def _check(to: str, *, of_html: Mapping[str, object], view: bool) -> None:
+def _check(to: str, *, of_html: Mapping[str, object], view: bool, install: bool) -> None:
     if to not in FORMS:
         raise no_form(to, FORMS)
     if to != "html" and (names := [name for name, value in of_html.items() if value]):
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
+    if install:
+        raise BadParameter(
+            f"it puts the transcript of a tool ({', '.join(TOOLS)}) in its place.", param_hint="--install"
+        )
+    if to == "parquet" and view:
+        raise BadParameter("tables have whole sessions.", param_hint="--view")
     if to == "html" and (view or sum(bool(of_html[name]) for name in ("--call", "--compare", "--calls")) > 1):
         raise BadParameter(
             "a page shows a session, one --call or one --compare.", param_hint="--view" if view else "--call"
@@ -187,9 +238,11 @@ def _written(store: Store, session_id: SessionId, target: Path, done: Exported) 
     return size
 
 
-def _note(store: Store, session_id: SessionId, path: Path) -> None:
-    noted = NotedFile(str(path), "", 0)  # while it is written: an erasure names it, and does not delete it
-    if path.is_file():
+def _note(store: Store, session_id: SessionId, path: Path, *, whole: bool = True) -> None:
+    noted = NotedFile(
+        str(path), "", 0
+    )  # while it is written, or others are in it: an erasure names it, and does not delete it
+    if whole and path.is_file():
         with path.open("rb") as file:
             noted = NotedFile(str(path), file_digest(file, "sha256").hexdigest(), path.stat().st_ino)
     if isinstance(store, Erasing):
