@@ -5,11 +5,17 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import zstandard
+
 GOLDEN = Path(__file__).parent.parent / "golden" / "formats"
+ZSTD = 93
+"""The method of zip for zstd (APPNOTE.TXT, 4.4.5)."""
+
 STAMP = "2026-01-02T03:04:{:02d}.000Z"
 
 
@@ -33,6 +39,21 @@ def tar(files: Mapping[str, object]) -> bytes:
             about.size, about.type = len(data), tarfile.DIRTYPE if value is None else tarfile.REGTYPE
             archive.addfile(about, io.BytesIO(data))
     return held.getvalue()
+
+
+def zipped(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a zip archive, also with zstd (method 93), which this Python does not write."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED if method == zipfile.ZIP_DEFLATED else 0) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data if method != ZSTD else zstandard.ZstdCompressor().compress(data))
+    packed = bytearray(held.getvalue())
+    for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)) if method == ZSTD else ():
+        start = packed.find(mark)
+        while start >= 0:
+            packed[start + at : start + at + 2] = ZSTD.to_bytes(2, "little")
+            start = packed.find(mark, start + 4)
+    return bytes(packed)
 
 
 # --- Claude Code ----------------------------------------------------------------------------------------------------------
@@ -266,7 +287,7 @@ ROWS = ("oasst",)
 
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
-    *("chat-completions", "anthropic-messages", "moatless"),
+    *("chat-completions", "anthropic-messages", "inspect", "moatless"),
 )
 """The formats that are a document, or an archive of documents."""
 

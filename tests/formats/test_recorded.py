@@ -20,7 +20,7 @@ from tests.formats.reading import Read, imported, read_file, refused
 from tests.recorded import RECORDINGS, Recording, recordings
 
 SESSIONS = ("claude_code", "codex", "pi")
-LISTS = ("tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
+LISTS = ("tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls", "inspect")
 TREES = ("moatless_tree", "oasst_tree")
 READ = {
     **{kind: kind.replace("_", "-") for kind in (*SESSIONS, *LISTS, "swe_agent", "gemini_cli")},

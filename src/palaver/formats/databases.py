@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 import apsw
 
-from palaver.formats.streams import Chunks, Layer, Opener, ReadLimits, Unpacked
+from palaver.formats.archives import Unpacked
+from palaver.formats.streams import Chunks, Layer, Opener, ReadLimits
 
 _MAGIC = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3
 _TABLES = frozenset({"session", "message", "part"})

@@ -11,6 +11,7 @@ from palaver.formats.claude_code import ClaudeCodeFormat
 from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
+from palaver.formats.inspect_ai import InspectLog
 from palaver.formats.mini_swe_agent import MiniSweAgent
 from palaver.formats.moatless import Moatless
 from palaver.formats.oasst import OpenAssistant
@@ -73,6 +74,7 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     MiniSweAgent(),
     SweAgent(),
     OpenHandsCalls(),
+    InspectLog(),
     Moatless(),
     OpenAssistant(),
     *PLAIN,
@@ -97,7 +99,7 @@ def detect(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) ->
     if best := _best(source, formats):
         return best
     tried = tuple(f"{known.title} ({known.signs})" for known in formats)
-    hint = "Known formats:\n" + "\n".join(f"  {line}" for line in tried)
+    hint = f"Known formats:\n  {', '.join(known.title for known in formats)}"
     raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
 

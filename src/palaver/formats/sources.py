@@ -12,11 +12,12 @@ from typing import Literal, Self
 from pydantic_core import from_json
 
 from palaver.errors import MissingFile, UnsupportedTranscript
+from palaver.formats.archives import Closing, unpack
 from palaver.formats.databases import is_database, sessions
 from palaver.formats.documents import Element, elements
 from palaver.formats.events import NOTHING, Loss
 from palaver.formats.records import Record, parse, records
-from palaver.formats.streams import Closing, Layer, ReadLimits, read_head, unpack
+from palaver.formats.streams import Layer, ReadLimits, read_head
 
 HEAD = 1 << 18
 """The number of leading bytes used to detect a file's format."""
@@ -210,7 +211,7 @@ class SourceFile:
 
 
 def open_source(path: str | Path, limits: ReadLimits | None = None) -> SourceFile:
-    """Open a file that may contain transcripts: plain, compressed (.zst, .gz), an archive (.tar), or OpenCode's database.
+    """Open a file that may contain transcripts: plain, compressed (.zst, .gz), an archive (.tar, .zip), or OpenCode's database.
 
     The content, not the name, determines the type. Only the beginning, and an archive's index, are read.
 
