@@ -32,15 +32,52 @@ class _DialectRow(NamedTuple):
         module: Its module in this package.
         keys: Sets of keys; an item that has all keys of one set is written in the dialect.
         objects: The module of its message objects, or empty.
+        key: The key whose value shows the dialect, too; empty if the keys suffice.
+        values: The values of this key.
     """
 
     module: str
     keys: tuple[frozenset[str], ...]
     objects: str = ""
+    key: str = ""
+    values: frozenset[object] = frozenset()
+
+    def claims(self, item: Mapping[str, Any]) -> bool:
+        """Return whether an item is written in the dialect."""
+        value = item.get(self.key)
+        shown = not self.key or (isinstance(value, str) and value in self.values)
+        return shown and any(signs <= item.keys() for signs in self.keys)
 
 
 _ROWS: Mapping[str, _DialectRow] = {
     "vercel-ui": _DialectRow("vercel_ui", (frozenset({"id", "role", "parts"}),)),
+    "langchain": _DialectRow(
+        "langchain",
+        (frozenset({"type", "data"}), frozenset({"lc", "id", "kwargs"})),
+        "langchain_core.messages",
+        "type",
+        frozenset(
+            [
+                "human",
+                "ai",
+                "system",
+                "tool",
+                "function",
+                "chat",
+                "AIMessageChunk",
+                "HumanMessageChunk",
+                "SystemMessageChunk",
+                "constructor",
+            ]
+        ),
+    ),
+    "pydantic-ai": _DialectRow(
+        "pydantic_ai",
+        (frozenset({"kind", "parts"}),),
+        "pydantic_ai.messages",
+        "kind",
+        frozenset({"request", "response"}),
+    ),
 }
 
 
@@ -77,8 +114,7 @@ def other_dialect(name: object, items: Sequence[Any]) -> MessageDialect | None:
 def _claimed(item: object) -> str:
     """Return the dialect that an item or a message object is written in, unless it is an API's."""
     if isinstance(item, Mapping):
-        keys = item.keys()
-        return next((name for name, row in _ROWS.items() if any(signs <= keys for signs in row.keys)), "")
+        return next((name for name, row in _ROWS.items() if row.claims(item)), "")
     homes = [kind.__module__ for kind in type(item).__mro__]
     rows = ((name, row.objects) for name, row in _ROWS.items() if row.objects)
     return next((name for name, home in rows if any(module.startswith(home) for module in homes)), "")
@@ -89,8 +125,8 @@ def read_messages(items: object, dialect: str | None = None) -> tuple[Message, .
 
     Args:
         items: A list of dicts or message objects of one dialect, a whole answer of a provider, `Message` values, or one of these alone.
-        dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, or one that a package adds. Default: found
-            from the items.
+        dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, `langchain`, `pydantic-ai`, or one that a
+            package adds. Default: found from the items.
 
     Returns:
         The messages, in order. An item with the results of several calls is one message; an item of a dialect that joins an answer with its

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import BaseMessage
 
+from palaver.dialects import read_messages
 from palaver.errors import PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.integrations.keyed import append, create_fork, spans_of
 from palaver.integrations.langgraph_index import FRAMEWORK, Shown
 from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, upto
-from palaver.messages import Usage, from_chat_dict
 from palaver.store import Store
-
-_ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
-_CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
-"""Blocks of a content that repeat the message's tool calls."""
 
 _MARK_DIGITS = 16
 
@@ -129,35 +125,7 @@ def _entry(message: BaseMessage, mark: str) -> Entry:
     """Return the entry of a message; a custom entry if palaver cannot read it."""
     source = Source(format=FRAMEWORK, record=mark)
     try:
-        fields: dict[str, Any] = {"id": message.id} if message.id else {}
-        if isinstance(message, AIMessage) and message.usage_metadata:
-            fields["usage"] = Usage(message.usage_metadata)
-        return MessageEntry(message=from_chat_dict(_chat(message), **fields), source=source)
+        (read,) = read_messages([message], "langchain")
+        return MessageEntry(message=read, source=source)
     except (PalaverError, ValueError, TypeError, RecursionError):  # errors that malformed content can cause
         return Custom(custom_type=f"{FRAMEWORK}/{message.type}", data={"text": repr(message.content)}, source=source)
-
-
-def _chat(message: BaseMessage) -> dict[str, Any]:
-    """Return a message in the format of chat completions."""
-    said: dict[str, Any] = {"role": _ROLES.get(message.type, "user"), "content": _content(message.content)}
-    if message.name:
-        said["name"] = message.name
-    if isinstance(message, ToolMessage):
-        said["tool_call_id"] = message.tool_call_id
-    if isinstance(message, AIMessage):
-        calls = [*message.tool_calls, *message.invalid_tool_calls]
-        said["tool_calls"] = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["args"]}}
-            for call in calls
-        ] or None
-        model = message.response_metadata.get("model_name")
-        if isinstance(model, str):
-            said["model"] = model
-    return said
-
-
-def _content(content: str | Sequence[str | Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
-    if isinstance(content, str):
-        return content
-    parts = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
-    return [part for part in parts if part.get("type") not in _CALLS]
