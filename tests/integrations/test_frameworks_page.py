@@ -1,0 +1,27 @@
+"""The examples of docs/how-to/frameworks.md that need a framework and no server of a vendor."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/frameworks.md"
+EXAMPLES = {  # the heading of a section, and the package that it needs
+    "LangChain": "langchain",
+}
+
+
+@pytest.mark.parametrize("heading", EXAMPLES)
+def test_example_prints_what_the_page_says(
+    heading: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user who copies the example of a section sees the lines after `#>`."""
+    pytest.importorskip(EXAMPLES[heading], reason=f"{EXAMPLES[heading]} is not installed: ./run integrations")
+    section = PAGE.read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    (code,) = re.findall(r"```python[^\n]*\n(.*?)```", section, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, f"{PAGE.name}: {heading}", "exec"), {"__name__": heading})  # noqa: S102 - the page's own code
+    said = [line.removeprefix("#> ") for line in code.splitlines() if line.startswith("#> ")]
+    assert capsys.readouterr().out.splitlines() == said
