@@ -279,7 +279,7 @@ def calls(found: Sequence[object]) -> bytes:
     return tar({f"call-{number}.json": one for number, one in enumerate(found)})
 
 
-LINES = ("claude-code", "codex", "pi", "gemini-cli")
+LINES = ("claude-code", "codex", "pi", "gemini-cli", "copilot-cli")
 """The formats that are JSON lines."""
 
 ROWS = ("oasst",)
@@ -287,11 +287,15 @@ ROWS = ("oasst",)
 
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
-    *("chat-completions", "anthropic-messages", "inspect", "moatless"),
+    *("chat-completions", "anthropic-messages", "inspect", "moatless", "cline", "openclaw-bench"),
 )
 """The formats that are a document, or an archive of documents."""
 
-KINDS = (*LINES, *ROWS, *DOCUMENTS)
+TEXTS = ("aider",)
+"""The formats that are not JSON."""
+
+JSON = (*LINES, *ROWS, *DOCUMENTS)
+KINDS = (*JSON, *TEXTS)
 
 
 def sample(kind: str) -> bytes:

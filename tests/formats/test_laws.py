@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from palaver.errors import UnsupportedTranscript
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
-from tests.formats.samples import DOCUMENTS, KINDS, LINES, ROWS, packed, sample, value_of
+from tests.formats.samples import DOCUMENTS, JSON, KINDS, LINES, ROWS, packed, sample, value_of
 
 SLOW = settings(
     max_examples=max(settings().max_examples // 3, 20),
@@ -71,7 +71,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]: 
         yield from paths(one, (*path, name))
 
 
-PATHS = {kind: list(paths(value_of(kind))) for kind in KINDS}
+PATHS = {kind: list(paths(value_of(kind))) for kind in JSON}
 
 
 def put(value: Any, path: tuple[Any, ...], junk: object) -> None:  # noqa: ANN401
@@ -86,7 +86,7 @@ def put(value: Any, path: tuple[Any, ...], junk: object) -> None:  # noqa: ANN40
 
 
 @SLOW
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", JSON)
 @given(data=st.data())
 def test_any_value_anywhere(tmp_path: Path, kind: str, data: st.DataObject) -> None:
     """Up to three fields hold something else: the file is refused or imported, and providers take what its views show."""

@@ -22,9 +22,11 @@ from tests.recorded import RECORDINGS, Recording, recordings
 SESSIONS = ("claude_code", "codex", "pi")
 LISTS = ("tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls", "inspect")
 TREES = ("moatless_tree", "oasst_tree")
+OTHERS = {"copilot_cli": "copilot-cli", "cline_sdk": "cline", "openclaw_bench": "openclaw-bench", "aider": "aider"}
 READ = {
     **{kind: kind.replace("_", "-") for kind in (*SESSIONS, *LISTS, "swe_agent", "gemini_cli")},
     **{kind: kind.removesuffix("_tree") for kind in TREES},
+    **OTHERS,
 }
 """The kinds of recordings that are read, and as what; every other kind is refused."""
 
@@ -35,12 +37,20 @@ DIFFERENCES: Mapping[tuple[str, str], tuple[float, str]] = {
     ("tau_bench/gpt-4o-airline.json.zst", "cost_usd"): (
         -0.5031,
         "what simulating the customer cost is known of whole trajectories only, and stands in their metadata",
-    )
+    ),
+    ("copilot_cli/agentv_d8_8be769afd1_0.jsonl.zst", "messages"): (-3, "instructions that are in force already"),
 }
 """Where a figure is not the manifest's: (file, column) to how much more it is, and why."""
 
+KEYLESS = {"aider"}
+"""The kinds whose files give their conversations no id."""
+
+UNREADABLE = {"openclaw_bench/10202_ecoclaw-gpt-5-4-mini.json.zst": 4}
+"""How many records of a file nobody can read: lines of a session that the benchmark split."""
+
 LOSSES = {
     *("dangling_parent", "glued_records", "duplicate_id", "orphan_result", "reasoning", "rewritten", "beside"),
+    "bad_record",  # see UNREADABLE
     "unknown_block",  # kimi-cli_fc_3ecf3602c3_3: `tool_reference`, which no model is shown
 }
 """What the recordings have: no record of them is unreadable."""
@@ -79,15 +89,15 @@ def branch_points(found: Read) -> int:
     return len(places)
 
 
-@pytest.mark.parametrize("recording", recordings(*SESSIONS, *LISTS, *TREES, "gemini_cli"))
+@pytest.mark.parametrize("recording", recordings(*SESSIONS, *LISTS, *TREES, *OTHERS, "gemini_cli"))
 def test_figures_are_the_manifests(recording: Recording) -> None:
     """Records, calls, results and dollars equal the manifest's, or the table says why not; keys are unique."""
     if recording.name in REFUSED:
         return
     found = read_file(recording.path)
     keys = [one.key for one in found.conversations]
-    assert all(keys)
-    assert len(set(keys)) == len(keys) == (recording.count("conversations") or 1)
+    assert len(keys) == (recording.count("conversations") or 1)
+    assert recording.kind in KEYLESS or (all(keys) and len(set(keys)) == len(keys))
     for column, figure in figures(found).items():
         if column != "cost_usd" or recording.facts[column]:
             more, _ = DIFFERENCES.get((recording.name, column), (0, ""))
@@ -95,7 +105,8 @@ def test_figures_are_the_manifests(recording: Recording) -> None:
     if recording.kind in TREES:
         assert branch_points(found) == recording.count("branch_points")
     assert set(found.codes()) <= LOSSES
-    assert not [loss for loss in found.losses if loss.severity == "loss" and loss.code != "unknown_block"]
+    lost = [loss for loss in found.losses if loss.severity == "loss" and loss.code != "unknown_block"]
+    assert len(lost) == UNREADABLE.get(recording.name, 0)
 
 
 def raw_records(recording: Recording) -> list[dict[str, Any]]:

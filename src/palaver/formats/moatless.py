@@ -121,6 +121,8 @@ def _node(item: Item, key: str, skipped: Skipped, writer: DialogWriter) -> Itera
             yield from writer.say(result, item.part(f"{item.ordinal}:observation", observation), counted=1)
     elif action is not None or observation is not None:
         yield bad_record(item.place, "its action is not an object")
+    elif not node.get("message") and kept(node, _READ):
+        yield bad_record(item.place, "it has neither a message nor an action")
 
 
 def _skip(node: Mapping[str, object], skipped: Skipped) -> None:

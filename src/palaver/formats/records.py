@@ -150,6 +150,20 @@ def lines(chunks: Chunks) -> Iterator[TextLine]:
     yield from _line(number, b"".join(pending), size, ended=False)
 
 
+def text_lines(chunks: Chunks) -> Iterator[tuple[int, str, bool]]:
+    """Split a stream into lines of text; bytes that are not UTF-8 become U+FFFD. See `Member.text_lines`."""
+    number, size, pending = 1, 0, list[bytes]()
+    for chunk in chunks:
+        first, *rest = chunk.split(b"\n")
+        pending.append(first[: MAX_LINE - size])
+        size += len(pending[-1])
+        for part in rest:
+            yield number, b"".join(pending).decode(errors="replace") + "\n", True
+            number, size, pending = number + 1, len(part), [part]
+    if size:
+        yield number, b"".join(pending).decode(errors="replace"), False
+
+
 def _line(number: int, data: bytes, size: int, *, ended: bool) -> Iterator[TextLine]:
     if size > MAX_LINE:
         yield TextLine(number, b"", ended)

@@ -7,14 +7,18 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
+from palaver.formats.aider import AiderHistory
 from palaver.formats.claude_code import ClaudeCodeFormat
+from palaver.formats.cline import ClineSession
 from palaver.formats.codex import Codex
+from palaver.formats.copilot_cli import CopilotCli
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.inspect_ai import InspectLog
 from palaver.formats.mini_swe_agent import MiniSweAgent
 from palaver.formats.moatless import Moatless
 from palaver.formats.oasst import OpenAssistant
+from palaver.formats.openclaw_bench import OpenClawBench
 from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import PiFormat
@@ -75,6 +79,10 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     SweAgent(),
     OpenHandsCalls(),
     InspectLog(),
+    CopilotCli(),
+    ClineSession(),
+    OpenClawBench(),
+    AiderHistory(),
     Moatless(),
     OpenAssistant(),
     *PLAIN,

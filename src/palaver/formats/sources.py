@@ -16,7 +16,7 @@ from palaver.formats.archives import Closing, unpack
 from palaver.formats.databases import is_database, sessions
 from palaver.formats.documents import Element, elements
 from palaver.formats.events import NOTHING, Loss
-from palaver.formats.records import Record, parse, records
+from palaver.formats.records import Record, parse, records, text_lines
 from palaver.formats.streams import Layer, ReadLimits, read_head
 
 HEAD = 1 << 18
@@ -98,6 +98,13 @@ class Member:
     def records(self) -> Iterator[Record | Loss]:
         """Read it lazily as one JSON object per line, from the start each time. Yield a report for each unreadable line."""
         return records(self._opener(), self._limits, self._prefix)
+
+    def text_lines(self) -> Iterator[tuple[int, str, bool]]:
+        """Read it lazily as text, from the start each time: each line's number from 1, its text with the line end, and whether it ends.
+
+        A line over `MAX_LINE` bytes is cut there.
+        """
+        return text_lines(self._opener())
 
     def elements(self, into: Collection[str] = ()) -> Iterator[Element | Loss]:
         """Read it lazily as one JSON document, from the start each time: an array by its elements, an object by its values.

@@ -33,11 +33,12 @@ class PiReader:
         unread: The keys that are not read.
     """
 
-    def __init__(self, survey: PiSurvey) -> None:
+    def __init__(self, survey: PiSurvey, name: str = NAME) -> None:
+        self._name = name
         self.skipped = Skipped()
         self.unread = Unread(KEYS)
         self._survey = survey
-        self._writers = {0: DialogWriter("main", NAME)}
+        self._writers = {0: DialogWriter("main", name)}
         self._first_put = array("q")  # a record can become a change of the model and its content
         self._last_put = array("q")
         self._marks: dict[int, Mark] = {branching.leaves: self._writers[0].mark() for branching in survey.dialogs}
@@ -47,7 +48,7 @@ class PiReader:
 
     def opening(self) -> Iterator[Event]:
         """Begin the conversation's first dialog."""
-        yield self._writers[0].branch(NAME)
+        yield self._writers[0].branch(self._name)
 
     def read(self, record: Record) -> Iterator[Event]:
         """Read a record; report one that cannot be read."""
@@ -66,7 +67,7 @@ class PiReader:
             mark = self._marks[branching.leaves]
             self._writers[dialog] = self._writers[branching.parent].fork(branching.key, mark)
             self._prompts[dialog] = self._prompted[branching.leaves]
-            yield self._writers[dialog].branch(NAME)
+            yield self._writers[dialog].branch(self._name)
         writer = self._writers[dialog]
         self._first_put.append(writer.count)
         yield from guarded(record.place, self._entry(value, origin, at, dialog))
