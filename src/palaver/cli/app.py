@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         "Sessions": {
             "import": ("imports:run", "Import sessions that other agents recorded."),
             "watch": ("watch:run", "Import sessions as they grow, as a service of this machine."),
+            "proxy": ("proxy:run", "Record the calls of any program, between it and its vendor."),
             "sessions": ("sessions:run", "List sessions, the newest first."),
             "show": ("show:run", "Show what was said, or the original that a handle names."),
             "search": ("search:run", "Search everything that was said."),

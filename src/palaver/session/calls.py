@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -17,6 +18,7 @@ from palaver.plurals import counted
 from palaver.session.opened import OpenDialog
 from palaver.store.protocol import Store
 from palaver.store.records import payloads_of
+from palaver.store.redacting import RedactingStore
 from palaver.view import (
     CALL_VERSION,
     Manifest,
@@ -76,7 +78,8 @@ class ModelCall:
     def sent(self) -> _Data:
         """Data of the request; empty for other programs' calls.
 
-        It has `profile`, `digest` (SHA-256 of the canonical bytes), `bytes`, `compiler` and, where the profile is not palaver's alone, `columns`.
+        It has `profile`, `digest` (SHA-256 of the bytes), `bytes`, `compiler` (0 for a request that palaver passed on and did not write) and, where
+        the profile is not palaver's alone, `columns`.
         """
         return self._data["request"] if self.reproducible else {}
 
@@ -86,8 +89,7 @@ class ModelCall:
         Raises:
             NotReproducible: Another program recorded the call, or it was erased.
         """
-        saw = _whole(self.store, self.handle, self._data)
-        return restored(saw, fold(self.store, self.handle.dialog, saw["at"]))
+        return _viewed(self.store, self.handle, list(_chain(self.store, self.handle, self._data)))
 
     def request(self) -> wire.Request:
         """Return the request that was sent, byte for byte.
@@ -96,19 +98,26 @@ class ModelCall:
             NotReproducible: As for `view`; or this version compiles other bytes, which the error has.
             StoreDamaged: The record is not one.
         """
-        asked = _asked(self.handle, _chain(self.store, self.handle, self._data))
+        chain = list(_chain(self.store, self.handle, self._data))
         try:
             name, model, digest, compiler = (self.sent[key] for key in ("profile", "model", "digest", "compiler"))
-            call = _calls().validate_python(thaw(asked))
+            call = _calls().validate_python(thaw(_asked(self.handle, chain)))
+            sent = _sent(chain)
+            fields = json.loads(sent) if sent else {}
         except (LookupError, TypeError, ValueError) as error:
             raise StoreDamaged(str(self.handle), f"it is not the record of a call ({error})") from error
         profile = providers.profile(name, model, self.sent.get("columns", {}))
-        load = payloads_of(self.store, self.store.node(self.handle.dialog).session_id)
-        made = wire.compile(self.view(), profile, call, load)
+        view = _viewed(self.store, self.handle, chain)
+        if sent:
+            made = wire.passed_on(sent.encode(), fields, profile, call, view)
+        else:
+            load = payloads_of(self.store, self.store.node(self.handle.dialog).session_id)
+            made = wire.compile(view, profile, call, load)
         if made.digest != digest:
             version = f"Version {compiler} of the compiler made it; this one is {wire.COMPILER}."
             same = "The view is the recorded one, but it compiles to other bytes: its profile is not one of palaver's, or it was redacted."
-            raise NotReproducible(version if compiler != wire.COMPILER else same, request=made)
+            taken = "Secrets were taken out of it before it was written."
+            raise NotReproducible(taken if sent else version if compiler != wire.COMPILER else same, request=made)
         return made
 
     def usage(self) -> Usage | None:
@@ -216,7 +225,7 @@ class CallHistory(Sequence[ModelCall]):
 
         Raises:
             Conflict: Part of the dialog was erased after the request was compiled, or another writer continued it.
-            InvalidInput: The request was not compiled from a view of this dialog.
+            InvalidInput: The request has no view of this dialog.
         """
         view, dialog_id = request.view, self._dialog.dialog_id
         if view is None or request.call is None or view.dialog_id != dialog_id:
@@ -227,7 +236,8 @@ class CallHistory(Sequence[ModelCall]):
         saw = manifest(view, self._dialog.known_view(view.at))
         asked = thaw(_calls().dump_python(request.call, mode="json", exclude_defaults=True))
         before = self._latest or self._find_latest()
-        data, depth = _recorded(request, saw, asked, before)
+        sent = self._as_stored(request.sent.decode())
+        data, depth = _recorded(request, saw, asked, sent, before)
 
         def check(newest: Header) -> None:
             self._dialog.require_unerased(view.at, "the request")
@@ -235,8 +245,12 @@ class CallHistory(Sequence[ModelCall]):
                 raise Conflict(dialog_id, self._dialog.last.turn_head, newest.turn_head)
 
         place = self._dialog.annotate(Invocation(model=request.model, manifest=data), check)
-        self._latest = _Latest(place.seq, depth, saw, asked)
+        self._latest = _Latest(place.seq, depth, saw, asked, sent)
         return place
+
+    def _as_stored(self, sent: str) -> str:
+        """Return the text of a request as the store may keep it: a secret is found in the whole, not in what differs from an earlier request."""
+        return self._store.redactor.redact(sent).text if isinstance(self._store, RedactingStore) else sent
 
     def _find_latest(self) -> _Latest | None:
         """Return the newest own call that recorded its view, or None if its manifest cannot be read."""
@@ -248,7 +262,7 @@ class CallHistory(Sequence[ModelCall]):
             return None
         try:
             chain = list(_chain(self._dialog.recent, place, entry.manifest))
-            return _Latest(place.seq, len(chain) - 1, _patched(chain), thaw(_asked(place, chain)))
+            return _Latest(place.seq, len(chain) - 1, _patched(chain), thaw(_asked(place, chain)), _sent(chain))
         except (NotReproducible, StoreDamaged):
             return None
 
@@ -261,29 +275,34 @@ class _Latest(NamedTuple):
         depth: The number of differences between it and a whole manifest.
         saw: Its whole manifest.
         asked: Its call, as JSON values.
+        sent: The text of a request that palaver passed on and did not write, or empty.
     """
 
     seq: int
     depth: int
     saw: Manifest
     asked: _Data
+    sent: str
 
 
-def _recorded(request: wire.Request, saw: Manifest, asked: _Data, before: _Latest | None) -> tuple[dict[str, Any], int]:
+def _recorded(
+    request: wire.Request, saw: Manifest, asked: _Data, sent: str, before: _Latest | None
+) -> tuple[dict[str, Any], int]:
     """Return an entry's record of a call, and the number of differences before it."""
     figures = {
         "profile": request.profile.name,
         "model": request.model,
         "digest": request.digest,
         "bytes": len(request.data),
-        "compiler": wire.COMPILER,
+        "compiler": 0 if sent else wire.COMPILER,
     }
     if request.profile.columns:
         figures["columns"] = thaw(request.profile.columns)
     data: dict[str, Any] = {"version": CALL_VERSION, "request": figures}
     if before is None or before.depth >= _DEEPEST:  # a whole manifest bounds what a reader must read
-        return data | {"saw": saw, "call": asked}, 0
+        return data | {"saw": saw, "call": asked} | ({"sent": [sent]} if sent else {}), 0
     data |= {"base": before.seq, "saw": changed(saw, before.saw)}
+    data |= {"sent": _difference(sent, before.sent)} if sent else {}
     return data | ({} if asked == before.asked else {"call": asked}), before.depth + 1
 
 
@@ -308,8 +327,9 @@ def _chain(reader: Reader, place: Handle, data: _Data) -> Iterator[_Data]:
         yield data
 
 
-def _whole(store: Store, place: Handle, data: _Data) -> Manifest:
-    return _patched(list(_chain(store, place, data)))
+def _viewed(store: Store, place: Handle, chain: Sequence[_Data]) -> View:
+    saw = _patched(chain)
+    return restored(saw, fold(store, place.dialog, saw["at"]))
 
 
 def _asked(place: Handle, chain: Iterable[_Data]) -> _Data:
@@ -326,6 +346,36 @@ def _patched(chain: Sequence[_Data]) -> Manifest:
     for difference in reversed(differences):
         saw = patched(thaw(difference), saw)
     return saw
+
+
+def _difference(text: str, before: str) -> list[Any]:
+    """Return a text as its difference from an earlier one: what is new, and how much is the same at the beginning and at the end."""
+    start = _same(text, before)
+    end = _same(text[: start - 1 if start else None : -1], before[: start - 1 if start else None : -1])
+    return [text[start : len(text) - end], start, end]
+
+
+def _same(text: str, other: str) -> int:
+    """Return the length of the common beginning of two texts."""
+    low, high = 0, min(len(text), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _sent(chain: Sequence[_Data]) -> str:
+    """Return the text of a request that was passed on; empty where palaver wrote it."""
+    text = ""
+    for record in reversed(chain):
+        new, start, end = [*record["sent"], 0, 0][:3] if "sent" in record else ("", 0, 0)
+        if start + end > len(text):
+            raise ValueError("it repeats more of an earlier request than there is")
+        text = text[:start] + new + text[len(text) - end :]
+    return text
 
 
 @cache

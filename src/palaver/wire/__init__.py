@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         Memo,
         Request,
         broken_at,
+        passed_on,
         units,
     )
     from palaver.wire.rules import validate
@@ -37,6 +38,7 @@ __all__ = [
     "broken_at",
     "compile",
     "has_compaction",
+    "passed_on",
     "units",
     "validate",
 ]
@@ -46,7 +48,7 @@ open_door(
     {
         ".compile": "compile",
         ".place": "Breach Violation",
-        ".request": "COMPILER TRANSFORMED Call Memo Request broken_at units",
+        ".request": "COMPILER TRANSFORMED Call Memo Request broken_at passed_on units",
         ".rules": "validate",
         ".script": "Change How Report",
         ".served": "has_compaction",

@@ -252,6 +252,7 @@ class Request(Mapping[str, Any]):
         written: The canonical bytes of each item of the conversation; empty likewise.
         bound: What the thinking of its answer will be bound to; None likewise.
         anew: The digest with which the chain begins again where the provider compacted all before; empty likewise.
+        sent: The bytes that were sent, where another program wrote them; else empty.
     """
 
     profile: Profile
@@ -266,6 +267,7 @@ class Request(Mapping[str, Any]):
     written: tuple[bytes, ...] = field(default=(), repr=False, compare=False)
     bound: BoundTo | None = field(default=None, repr=False, compare=False)
     anew: str = field(default="", repr=False, compare=False)
+    sent: bytes = field(default=b"", repr=False, compare=False)
 
     @cached_property
     def body(self) -> Mapping[str, Any]:
@@ -399,7 +401,9 @@ class Request(Mapping[str, Any]):
 
     @cached_property
     def data(self) -> bytes:
-        """The body's canonical bytes."""
+        """The body's canonical bytes; those that were sent, where another program wrote them."""
+        if self.sent:
+            return self.sent
         if not self.written:
             return canonical_json(self.fields)
         said = self.profile.conversation
@@ -413,7 +417,7 @@ class Request(Mapping[str, Any]):
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the canonical bytes, 64 hexadecimal digits."""
+        """The SHA-256 of `data`, 64 hexadecimal digits."""
         return sha256(self.data).hexdigest()
 
     def check(self, *, as_history: bool = False) -> None:
@@ -480,6 +484,28 @@ class Request(Mapping[str, Any]):
         return index
 
 
+def passed_on(sent: bytes, fields: Mapping[str, Any], profile: Profile, call: Call, view: View) -> Request:
+    """Return a request that another program wrote.
+
+    Args:
+        sent: Its bytes.
+        fields: The fields of its body.
+        profile: What its provider accepts.
+        call: Its model, and whether its answer is streamed.
+        view: The view of the dialog in which it is recorded.
+    """
+    return Request(
+        profile=profile,
+        model=call.model,
+        fields=fields,
+        report=Report(),
+        tool_names=EMPTY,
+        view=view,
+        call=call,
+        sent=sent,
+    )
+
+
 def _count(value: object) -> int:
     return value if isinstance(value, int) else 0
 
@@ -515,5 +541,11 @@ def broken_at(before: Request, after: Request) -> int | None:
 
 def _said(request: Request) -> Iterator[object]:
     inner = request.profile.pieces
-    for item in request.fields[request.profile.conversation]:
-        yield from [item] if not inner else ({"role": item["role"], inner: part} for part in item[inner])
+    for item in _listed(request.fields[request.profile.conversation]):
+        parts = _listed(item.get(inner)) if inner and isinstance(item, Mapping) else None
+        yield from [item] if parts is None else ({"role": item.get("role"), inner: part} for part in parts)
+
+
+def _listed(value: object) -> Sequence[Any]:
+    """Return a list; a value that another program writes in place of a list of one as that list."""
+    return value if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,273 @@
+"""Forwarding: each request goes to its vendor as it came, and the answer comes back as the vendor sends it, piece by piece."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+from starlette.responses import JSONResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from palaver.proxy.answers import BROKEN, CLIENT_LEFT, AnswerCopy
+from palaver.proxy.recorder import ProxiedCall
+from palaver.proxy.recording import RecorderThread
+from palaver.proxy.routes import Headers, VendorRoute, keys, passed, route, session_named
+
+HOST = "127.0.0.1"
+NAMES = (HOST, "localhost", "[::1]")
+"""The hosts that a request may name. A page of another name that resolves to this machine is refused (DNS rebinding)."""
+
+MOST_ASKED = 64 << 20
+"""The largest body of a request that is recorded, in bytes: twice what Anthropic accepts. A larger one is passed on while it arrives."""
+
+MOST_ANSWERED = 64 << 20
+"""The largest body of an answer that is recorded, in bytes."""
+
+NOT_RECORDED = "palaver-not-recorded"
+"""The header of an answer that says why its call, or the one before, is not recorded."""
+
+_UNKNOWN = frozenset({401, 403, 404, 405})
+"""The statuses with which a vendor refuses whoever asks, or what is no call: such requests are not recorded."""
+
+
+class _BrokenOff(Exception):
+    """The vendor's connection broke in the middle of an answer: the client's breaks, too."""
+
+
+class _Forwarded(NamedTuple):
+    """A request.
+
+    Attributes:
+        method: The method.
+        path: The path and query, as they were sent.
+        headers: The headers.
+        route: Where it goes.
+        call: The call that is recorded, or None.
+    """
+
+    method: str
+    path: str
+    headers: Headers
+    route: VendorRoute
+    call: ProxiedCall | None
+
+
+class Proxy:
+    """An ASGI application that forwards all requests.
+
+    Attributes:
+        recording: What records the calls.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, recording: RecorderThread, to: str = "") -> None:
+        """Forward through a client.
+
+        Args:
+            client: Sends the requests. It must not follow redirects.
+            recording: Records the calls.
+            to: Where all requests go; empty for the vendor to whom a request belongs.
+        """
+        self.recording = recording
+        self._client = client
+        self._to = to
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward one request, until its answer is sent or its client leaves."""
+        if scope["type"] != "http":
+            return
+        if problem := _problem(scope):
+            await problem(scope, receive, send)
+            return
+        try:
+            await self._forward(scope, receive, send)
+        except _BrokenOff:
+            raise
+        except Exception:  # a defect may raise anything
+            traceback.print_exc(file=sys.stderr)
+            raise
+
+    async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: Headers = scope["headers"]
+        path = scope["raw_path"].decode("latin-1")
+        query: bytes = scope["query_string"]
+        body, rest = await _received(receive)
+        if body is None:
+            return
+        way = route(scope["method"], path, headers, self._to)
+        call = None
+        if way.api and not rest:
+            call = ProxiedCall(
+                way.api, body, way.model, way.streams, session=session_named(headers), keys=keys(headers, query)
+            )
+        asking = _Forwarded(
+            scope["method"], path + ("?" + query.decode("latin-1") if query else ""), headers, way, call
+        )
+        broken = False
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            if not rest:
+                group.start_soon(watch)
+            broken = await self._answer(asking, _Body(body, receive if rest else None), send)
+            group.cancel_scope.cancel()
+        if broken:
+            raise _BrokenOff
+
+    async def _answer(self, asking: _Forwarded, body: _Body, send: Send) -> bool:
+        """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
+        request = httpx.Request(
+            asking.method, f"{asking.route.base}{asking.path}", headers=passed(asking.headers), content=body.content
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.HTTPError as error:
+            host = urlsplit(asking.route.base).netloc
+            text = f"palaver proxy cannot reach {host}: {str(error) or type(error).__name__}"
+            self._unanswered(asking, text)
+            await _error(502, "upstream_unreachable", text, send)
+            return False
+        except anyio.get_cancelled_exc_class():
+            self._unanswered(asking, CLIENT_LEFT)
+            raise
+        copy = _Copying(response)
+        call = None if response.status_code in _UNKNOWN else asking.call
+        if call is not None:
+            self.recording.begin(call)
+        try:
+            await _passed_back(response, copy, self._notes(asking), send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+            if call is not None:
+                self.recording.end(call, copy.made())
+        return copy.fault == BROKEN
+
+    def _unanswered(self, asking: _Forwarded, why: str) -> None:
+        """Record a request that got no answer."""
+        if asking.call is not None:
+            self.recording.begin(asking.call)
+            self.recording.end(asking.call, AnswerCopy(0, {}, b"", why))
+
+    def _notes(self, asking: _Forwarded) -> list[tuple[bytes, bytes]]:
+        """Return the headers that say what is not as the client expects; none where all is."""
+        why = self.recording.fault
+        if asking.route.api and asking.call is None:
+            why = f"The request is larger than {MOST_ASKED >> 20} MB."
+        return [(NOT_RECORDED.encode(), " ".join(why.split()).encode("ascii", "replace"))] if why else []
+
+
+class _Body:
+    """The body of a request: its bytes, or those that came so far and the rest while it arrives."""
+
+    def __init__(self, begun: bytes, receive: Receive | None) -> None:
+        self._begun = begun
+        self._receive = receive
+
+    @property
+    def content(self) -> bytes | AsyncIterator[bytes]:
+        return self._begun if self._receive is None else self._pieces(self._receive)
+
+    async def _pieces(self, receive: Receive) -> AsyncIterator[bytes]:
+        yield self._begun
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise httpx.ReadError("The client left while it sent its request.")
+            yield message.get("body", b"")
+            more = message.get("more_body", False)
+
+
+class _Copying:
+    """A copy of an answer while it is passed on.
+
+    Attributes:
+        fault: Why it ended early. Until it has ended, the client could be the one that left.
+    """
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.fault = CLIENT_LEFT
+        self._response = response
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size <= MOST_ANSWERED:
+            self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+
+    def made(self) -> AnswerCopy:
+        headers = {name.lower(): value for name, value in self._response.headers.items()}
+        body = None if self._size > MOST_ANSWERED else b"".join(self._pieces)
+        return AnswerCopy(self._response.status_code, headers, body, self.fault)
+
+
+async def _passed_back(
+    response: httpx.Response, copy: _Copying, notes: Sequence[tuple[bytes, bytes]], send: Send
+) -> None:
+    """Send an answer to the client while it arrives."""
+    headers = [*passed((name.lower(), value) for name, value in response.headers.raw), *notes]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    try:
+        async for piece in response.aiter_raw():
+            copy.add(piece)
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except httpx.HTTPError:
+        copy.fault = BROKEN
+        return
+    copy.fault = ""
+    await send({"type": "http.response.body"})
+
+
+async def _received(receive: Receive) -> tuple[bytes | None, bool]:
+    """Return the body of a request, and whether there is more of it than may be kept; None where the client left before its end."""
+    body = bytearray()
+    while len(body) <= MOST_ASKED:
+        message: Message = await receive()
+        if message["type"] == "http.disconnect":
+            return None, False
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            return bytes(body), False
+    return bytes(body), True
+
+
+def _problem(scope: Scope) -> JSONResponse | None:
+    """Return the answer to a request that is not forwarded, or None."""
+    hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
+    origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
+    if len(hosts) != 1 or _name(hosts[0]) not in NAMES:
+        return _told(403, "host_refused", f"This proxy answers requests to {HOST} only.")
+    pages = [urlsplit(origin).netloc for origin in origins if origin.startswith(("http://", "https://"))]
+    if any(_name(page) not in NAMES for page in pages):
+        return _told(403, "origin_refused", "This proxy answers no pages of other sites.")
+    if not scope["raw_path"].startswith(b"/"):
+        return _told(400, "path_refused", "The path of a request begins with a slash.")
+    return None
+
+
+def _name(host: str) -> str:
+    """Return a host without its port."""
+    name, colon, port = host.rpartition(":")
+    return name if colon and port.isdecimal() else host
+
+
+def _told(status: int, kind: str, message: str) -> JSONResponse:
+    return JSONResponse({"error": {"type": kind, "message": message}}, status)
+
+
+async def _error(status: int, kind: str, message: str, send: Send) -> None:
+    response = _told(status, kind, message)
+    await send({"type": "http.response.start", "status": status, "headers": response.raw_headers})
+    await send({"type": "http.response.body", "body": response.body})

@@ -1,0 +1,295 @@
+"""The recorder: writes each call to a session, after its bytes were forwarded. All of it waits for the store: it is for a thread of its own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from palaver.agent.turn import PARTIAL, RejectedAnswer, attempt_entry
+from palaver.errors import Conflict
+from palaver.ids import new_dialog_id
+from palaver.log import (
+    Entry,
+    Handle,
+    Instructions,
+    MessageEntry,
+    Node,
+    Section,
+    Toolset,
+    ToolSpec,
+    child_of,
+    decode_entry,
+    every_body,
+)
+from palaver.log.entries import ErrorEntry, ModelChange
+from palaver.log.redaction import Redacted, Redactor
+from palaver.messages import Message, canonical_json, words_of
+from palaver.providers import APIS
+from palaver.proxy.answers import AnswerCopy, read_answer
+from palaver.proxy.lineage import Continuation, KnownDialog, Spoken, place
+from palaver.proxy.requests import ReadRequest, read_request
+from palaver.session import Dialog, Session
+from palaver.store import Store
+from palaver.store.redacting import RedactingStore, RedactLike, redacting, redactor_of
+from palaver.view import View
+from palaver.wire import Call, Request, passed_on
+
+_OPEN = 64
+"""The most sessions that are kept in memory. One that requests name is read from the store again."""
+
+_DIALOGS = 256
+"""The most dialogs of a session that a request is compared with: the newest."""
+
+
+@dataclass(eq=False)
+class ProxiedCall:
+    """A call that passes through the proxy.
+
+    Attributes:
+        api: Its API.
+        body: The body of its request, as it was sent to the vendor.
+        model: The model that its path names, or empty.
+        stream: Whether its path asks for a stream.
+        session: The session that it names, or empty.
+        keys: Its keys, which are taken out of everything that is written.
+        changes: What the proxy changed in the request of the client, by its wish.
+        line: The dialog in which it is recorded; None before.
+        said: What its conversation says.
+        request: Its request as it was recorded; None before.
+    """
+
+    api: str
+    body: bytes
+    model: str = ""
+    stream: bool = False
+    session: str = ""
+    keys: frozenset[str] = frozenset()
+    changes: Sequence[str] = ()
+    line: KnownDialog | None = None
+    said: Spoken = field(default_factory=Spoken)
+    request: Request | None = None
+
+
+class KeyRedactor:
+    """Takes the keys of requests out of all texts, and what another redactor finds.
+
+    Attributes:
+        keys: The keys.
+    """
+
+    def __init__(self, inner: Redactor | None = None) -> None:
+        """Know no keys yet."""
+        self.keys: frozenset[str] = frozenset()
+        self._inner = inner
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        """Return a text without secrets."""
+        found: tuple[str, ...] = ()
+        for key in self.keys:
+            found += ("key",) * text.count(key)
+            text = text.replace(key, "[redacted:key]")
+        inner = Redacted(text, ()) if self._inner is None else self._inner.redact(text, name)
+        return inner._replace(found=(*found, *inner.found), beginnings=())
+
+
+class Recorder:
+    """Records calls: each in the dialog that its conversation continues.
+
+    Attributes:
+        store: The store, which writes no key.
+    """
+
+    def __init__(self, store: Store, session: str = "", *, redact: RedactLike = False) -> None:
+        """Record into a store.
+
+        Args:
+            store: The store.
+            session: The session for all calls, by its name, id or the first digits of its id; created where there is none. Default: one for each
+                session that requests name, and one for all other requests.
+            redact: What takes further secrets out of everything that is written.
+        """
+        self._redactor = KeyRedactor(redactor_of(redact))
+        self.store = redacting(store, self._redactor)
+        self._name = session
+        self._sessions: OrderedDict[str, _KnownSession] = OrderedDict()
+
+    def begin(self, call: ProxiedCall) -> None:
+        """Record a request: what is new in its conversation, and its bytes.
+
+        Raises:
+            InvalidMessage: It is not a request of its API.
+            StoreError: The store cannot be written.
+        """
+        self._redactor.keys |= call.keys
+        asked = read_request(call.api, call.body, call.model, stream=call.stream)
+        try:
+            self._begin(call, asked)
+        except Conflict:  # another program continued the dialog, which is read again
+            self._sessions.pop(self._name or call.session, None)
+            self._begin(call, asked)
+
+    def _begin(self, call: ProxiedCall, asked: ReadRequest) -> None:
+        session = self._session(self._name or call.session)
+        line, call.said, start = session.opened(asked, self.store)
+        dialog = line.dialog
+        entries = [*_state(dialog.view(), asked, call, self.store)]
+        parts = [
+            (index, part)
+            for index, message in enumerate(_beginning(asked.messages, start), start)
+            for part in dialog.opened.stamped(message)
+        ]
+        before = len(entries)
+        entries += [MessageEntry(message=part) for _, part in parts]
+        handles = dialog.record(*entries)[before:] if entries else ()
+        ends = session.ends
+        for (index, _), handle in zip(parts, handles, strict=True):
+            if ends[index] >= 0:
+                line.ends[ends[index]] = handle
+        row = APIS[call.api]
+        made = Call(model=asked.model, stream=asked.stream)
+        call.request = passed_on(call.body, asked.fields, row.profile(asked.model), made, dialog.view())
+        dialog.calls.record(call.request)
+        line.said, line.asked, line.calls = call.said.copy(), True, False
+        call.line = line
+
+    def end(self, call: ProxiedCall, copy: AnswerCopy) -> None:
+        """Record the answer to a request: as a message where it is whole, else as an error, with the part that came.
+
+        Raises:
+            StoreError: The store cannot be written.
+        """
+        line, request = call.line, call.request
+        if line is None or request is None:  # its request could not be recorded
+            return
+        line.asked = False
+        message, error = read_answer(copy, request)
+        if message is None or error:
+            facts = {"message": error, "model": request.model, "status": copy.status}
+            part = [] if message is None else [attempt_entry(RejectedAnswer(message, PARTIAL, error))]
+            line.dialog.record(*part, ErrorEntry(error="ProviderError", data=facts))
+            return
+        entries = [MessageEntry(message=part) for part in line.dialog.opened.stamped(message)]
+        handle = line.dialog.record(*entries)[-1]
+        line.ends[call.said.add([message])[-1]] = handle
+        line.said = call.said
+        line.response, line.calls = message.response_id or "", message.is_function_call
+
+    def _session(self, name: str) -> _KnownSession:
+        known = self._sessions.get(name)
+        if known is None:
+            made = Session.open(self.store, name, create=True) if name else Session.create(self.store)
+            known = self._sessions[name] = _KnownSession(made)
+        self._sessions.move_to_end(name)
+        while len(self._sessions) > _OPEN:
+            self._sessions.popitem(last=False)
+        return known
+
+
+class _KnownSession:
+    """A session, and the dialogs of it that requests may continue.
+
+    Attributes:
+        session: The session.
+        lines: The dialogs, in the order in which they were made.
+        ends: The numbers of pieces after each message of the last request.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Read the dialogs."""
+        self.session = session
+        self.lines = [line for dialog in session.dialogs[-_DIALOGS:] if (line := _read(dialog)).said.pieces]
+        self.ends: list[int] = []
+
+    def opened(self, asked: ReadRequest, store: Store) -> tuple[KnownDialog, Spoken, int]:
+        """Return the dialog for a request, what its conversation says, and the index of its first message that the dialog does not have."""
+        instructions = _digest(_as_stored(store, asked.system), asked.tools)
+        before = next(
+            (line for line in reversed(self.lines) if asked.previous and line.response == asked.previous), None
+        )
+        if before is not None and not before.asked:
+            said = before.said.copy()
+            self.ends = said.add(asked.messages)
+            before.instructions = instructions
+            return before, said, 0
+        said = Spoken()
+        self.ends = said.add(asked.messages)
+        where = place(self.lines, said, self.ends, instructions)
+        line = self._line(where, instructions)
+        start = self.ends.index(where.shared) + 1 if where.shared else 0
+        return line, said, start
+
+    def _line(self, where: Continuation, instructions: bytes) -> KnownDialog:
+        if where.line is not None and not where.fork:
+            where.line.instructions = instructions
+            return where.line
+        if where.line is None:
+            line = KnownDialog(self._dialog(instructions), Spoken(), instructions=instructions)
+        else:
+            child = where.line.dialog.fork(at=where.line.ends[where.shared])
+            ends = {end: handle for end, handle in where.line.ends.items() if end <= where.shared}
+            line = KnownDialog(child, Spoken(), ends, instructions)
+        self.lines = [*self.lines, line][-_DIALOGS:]
+        return line
+
+    def _dialog(self, instructions: bytes) -> Dialog:
+        """Return a dialog for a new conversation: the first of the session; one of a sub-agent, if an agent waits for tools; else one beside the others."""
+        session, node = self.session, None
+        if not self.lines and not any(len(dialog.messages) for dialog in session.dialogs):
+            return session.root
+        owner = f"agent-{instructions.hex()[:6]}"
+        caller = next((line for line in self.lines if line.calls and line.instructions != instructions), None)
+        if caller is not None:
+            node = child_of(caller.dialog.opened.node, (), 0, relation="subagent", owner=owner)
+        else:
+            node = Node(dialog_id=new_dialog_id(session.session_id), session_id=session.session_id, owner=owner)
+        return session.opened.new_dialog(node)
+
+
+def _beginning(messages: Sequence[Message], start: int) -> Iterator[Message]:
+    """Yield messages from an index on; a fragment of a response that begins before it begins one of its own."""
+    before = messages[start - 1].response_id if start else None
+    first = ""
+    for message in messages[start:]:
+        if before and message.fragment and message.response_id == before:
+            first = first or message.id
+            yield message.model_copy(update={"response_id": first})
+        else:
+            yield message
+
+
+def _read(dialog: Dialog) -> KnownDialog:
+    """Read a dialog of the store."""
+    line, view = KnownDialog(dialog, Spoken()), dialog.view()
+    for span in dialog.opened.spans():
+        for seq, body in every_body(dialog.store, span):
+            entry = decode_entry(body)
+            if isinstance(entry, MessageEntry):
+                (end,) = line.said.add([entry.message])
+                line.ends[end] = Handle(span.dialog, seq)
+    line.instructions = _digest(_system(view), view.tools)
+    return line
+
+
+def _state(view: View, asked: ReadRequest, call: ProxiedCall, store: Store) -> Iterator[Entry]:
+    """Yield the instructions, tools and model of a request where others are in force."""
+    if _as_stored(store, asked.system) != _system(view):
+        yield Instructions(sections=(Section(name="system", text=asked.system),) if asked.system else ())
+    if asked.tools != view.tools:
+        yield Toolset(tools=asked.tools)
+    if asked.model != view.model:
+        yield ModelChange(model=asked.model, provider=APIS[call.api].maker)
+
+
+def _system(view: View) -> str:
+    return "\n\n".join(words_of(block.content) for block in view.system)
+
+
+def _as_stored(store: Store, text: str) -> str:
+    return store.redactor.redact(text).text if isinstance(store, RedactingStore) else text
+
+
+def _digest(system: str, tools: Sequence[ToolSpec]) -> bytes:
+    """Return the digest of instructions and tools, by which agents are told apart."""
+    return sha256(canonical_json([system, [tool.name for tool in tools]])).digest()

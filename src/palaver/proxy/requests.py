@@ -1,0 +1,101 @@
+"""Requests: what the body of a call says, in the words of any API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from palaver.errors import InvalidMessage
+from palaver.log import ToolSpec
+from palaver.messages import Message
+from palaver.providers import APIS, items_of, tool_specs
+
+_PREVIOUS = ("previous_response_id", "previous_interaction_id")
+"""Fields that name the answer after which a request goes on, where the vendor keeps the conversation."""
+
+_SYSTEM = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadRequest:
+    """What a request says.
+
+    Attributes:
+        fields: The fields of its body.
+        model: The model.
+        stream: Whether it asks for a stream.
+        system: Its instructions: those in a field of their own, and messages of the system before the conversation.
+        tools: Its tools.
+        messages: The conversation.
+        previous: The id of the answer after which the conversation goes on, where the vendor keeps it; else empty.
+    """
+
+    fields: Mapping[str, Any]
+    model: str
+    stream: bool
+    system: str
+    tools: tuple[ToolSpec, ...]
+    messages: tuple[Message, ...]
+    previous: str
+
+
+def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False) -> ReadRequest:
+    """Read the body of a request.
+
+    Args:
+        api: The API.
+        body: The body.
+        model: The model that the path names, or empty.
+        stream: Whether the path asks for a stream.
+
+    Raises:
+        InvalidMessage: It is not a request of the API.
+    """
+    fields = fields_of(body)
+    dialect = APIS[api].dialect
+    given = fields.get(dialect.items)
+    listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    try:
+        _, items = items_of(listed)
+        leading = (
+            0
+            if dialect.model_role
+            else next((at for at, item in enumerate(items) if item.get("role") not in _SYSTEM), len(items))
+        )
+        read = dialect.reader()
+        said = [read(item) for item in items]
+        system = [dialect.instructions(fields), *(message.text_content() for message in said[:leading])]
+        tools = tool_specs(fields.get("tools"))[1]
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a foreign program may send anything
+        raise InvalidMessage(f"It is not a request of {api}: {error}") from error
+    return ReadRequest(
+        fields=fields,
+        model=model or _text(fields, "model"),
+        stream=stream or fields.get("stream") is True,
+        system="\n\n".join(filter(None, system)),
+        tools=tools,
+        messages=tuple(said[leading:]),
+        previous=next(filter(None, (_text(fields, name) for name in _PREVIOUS)), ""),
+    )
+
+
+def fields_of(body: bytes) -> dict[str, Any]:
+    """Return the fields of a body.
+
+    Raises:
+        InvalidMessage: It is not a JSON object in UTF-8.
+    """
+    try:
+        fields = json.loads(body.decode())
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage("The request is not JSON.") from error
+    if not isinstance(fields, dict):
+        raise InvalidMessage("The request is not a JSON object.")
+    return fields
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return value if isinstance(value, str) else ""

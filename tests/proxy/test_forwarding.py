@@ -1,0 +1,339 @@
+"""The proxy between the vendors' SDKs and the strict stand-ins: what passes, and what does not."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import anthropic
+import openai
+import pytest
+from google import genai
+
+from palaver import Session, SqliteStore
+from palaver.proxy.forwarding import HOST
+from palaver.testing import strict
+from palaver.testing.strict import NextAnswer, StrictServer
+from tests.cli.commands import run
+from tests.clients import opened
+from tests.proxy.running import KEY, Wire, bodies, command, proxy
+
+TURNS = 20
+
+
+Ask: TypeAlias = Callable[[list[str], bool], str]
+"""Asks a model after what was said so far, streamed or not, and returns its answer."""
+
+
+def _chat(url: str) -> Ask:
+    client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
+
+    def ask(said: list[str], stream: bool) -> str:
+        messages: Any = [{"role": "system", "content": "Be brief."}, *_listed(said, "content", "assistant")]
+        answer: Any = client.chat.completions.create(model="gpt-4.1", messages=messages, stream=stream)
+        if not stream:
+            return str(answer.choices[0].message.content)
+        return "".join(piece.choices[0].delta.content or "" for piece in answer if piece.choices)
+
+    return ask
+
+
+def _responses(url: str) -> Ask:
+    client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
+
+    def ask(said: list[str], stream: bool) -> str:
+        items = _listed(said, "content", "assistant")
+        asked: Any = {"model": "gpt-5", "input": items, "instructions": "Be brief.", "store": False}
+        if not stream:
+            return str(client.responses.create(**asked).output_text)
+        with client.responses.stream(**asked) as events:
+            return str(events.get_final_response().output_text)
+
+    return ask
+
+
+def _claude(url: str) -> Ask:
+    client = opened(anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0))
+
+    def ask(said: list[str], stream: bool) -> str:
+        messages = _listed(said, "content", "assistant")
+        asked: Any = {"model": "claude-opus-4-6", "max_tokens": 99, "system": "Be brief.", "messages": messages}
+        if not stream:
+            return str(client.messages.create(**asked).content[0].text)
+        with client.messages.stream(**asked) as events:
+            return str(events.get_final_text())
+
+    return ask
+
+
+def _gemini(url: str) -> Ask:
+    client = opened(genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(base_url=url)))
+
+    def ask(said: list[str], stream: bool) -> str:
+        items = _listed(said, "parts", "model")
+        contents = [{"role": item["role"], "parts": [{"text": item["parts"]}]} for item in items]
+        asked: Any = {"model": "gemini-3.5-flash", "contents": contents, "config": {"system_instruction": "Be brief."}}
+        if not stream:
+            return str(client.models.generate_content(**asked).text)
+        return "".join(piece.text or "" for piece in client.models.generate_content_stream(**asked))
+
+    return ask
+
+
+def _listed(said: list[str], key: str, model: str) -> list[dict[str, str]]:
+    return [{"role": ("user", model)[index % 2], key: text} for index, text in enumerate(said)]
+
+
+TALKS: Mapping[str, tuple[Callable[[], StrictServer], Callable[[str], Ask]]] = {
+    "openai-chat": (strict.openai_chat, _chat),
+    "openai-responses": (strict.openai_responses, _responses),
+    "anthropic": (strict.anthropic, _claude),
+    "gemini": (strict.gemini, _gemini),
+}
+
+
+@pytest.mark.parametrize("api", TALKS)
+def test_twenty_calls_pass_byte_for_byte(tmp_path: Path, api: str) -> None:
+    """A conversation of 20 calls, every other one streamed: the bodies of requests and answers are the same on both sides of the proxy.
+
+    The calls are recorded in one dialog with the exact requests, the answers and their usage, and no key is in any file of the store.
+    """
+    make, talk = TALKS[api]
+    with make() as server, Wire(_port(server)) as behind, proxy(tmp_path, _at(behind)) as running:
+        with Wire(running.port) as before:
+            ask = talk(_at(before))
+            said: list[str] = []
+            for turn in range(TURNS):
+                server.answers(f"answer {turn}")
+                said.append(f"question {turn}")
+                said.append(ask(said, turn % 2 == 0))
+        assert not server.refused
+        assert running.end() == ""
+    requests = _all(before.sent)
+    assert requests == _all(behind.sent)
+    assert len(requests) == TURNS
+    assert _all(before.got) == _all(behind.got)
+    with SqliteStore(running.store) as store:
+        (record,) = Session.list(store)
+        (dialog,) = Session.open(store, record.session_id).dialogs
+        assert [message.text_content() for message in dialog.messages] == said
+        assert [call.request().data for call in dialog.calls] == requests
+        assert all((usage := call.usage()) and usage.invoke_cost.total_tokens for call in dialog.calls)
+        assert dialog.calls[3].view().exchanges
+    rows = run("calls", record.session_id, "--store", running.store, "--json").rows()
+    assert [(row["call"], row["recorded"], row["bytes"]) for row in rows] == [
+        (number, True, len(body)) for number, body in enumerate(requests, 1)
+    ]
+    assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@contextmanager
+def _upstream(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator[str]:
+    """Run a server that answers as a function does."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            answer(self, self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _says(handler: BaseHTTPRequestHandler, status: int, data: bytes, *headers: tuple[str, str]) -> None:
+    handler.send_response(status)
+    for name, value in (*headers, ("content-length", str(len(data)))):
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
+ASKED = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "hi"}]}
+ANSWER = {"id": "a", "object": "chat.completion", "model": "gpt-4.1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "hello"}}]}  # fmt: skip
+CHAT = "/v1/chat/completions"
+
+
+def test_encoded_answer_and_headers_stay_as_they_are(tmp_path: Path) -> None:
+    """A compressed answer passes as its bytes, with the vendor's headers, and its text is recorded; headers of one connection stay behind."""
+    data, seen = gzip.compress(json.dumps(ANSWER).encode()), dict[str, str]()
+
+    def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+        seen.update({name.lower(): value for name, value in handler.headers.items()})
+        _says(
+            handler,
+            200,
+            data,
+            ("content-encoding", "gzip"),
+            ("content-type", "application/json"),
+            ("x-request-id", "r1"),
+            ("keep-alive", "timeout=9"),
+        )
+
+    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+        got = running.ask(
+            "POST",
+            f"{CHAT}?a=%20b",
+            json.dumps(ASKED).encode(),
+            authorization=f"Bearer {KEY}",
+            x_own="1",
+            te="trailers",
+        )
+        assert got.body == data
+        assert (got.status, got.headers["x-request-id"], got.headers["content-encoding"]) == (200, "r1", "gzip")
+        assert "keep-alive" not in got.headers
+        assert running.end() == ""
+    assert (seen["authorization"], seen["x-own"], seen["host"]) == (f"Bearer {KEY}", "1", urlsplit(url).netloc)
+    assert "te" not in seen
+    with SqliteStore(running.store) as store:
+        (record,) = Session.list(store)
+        assert Session.open(store, record.session_id).root.messages[-1].text_content() == "hello"
+
+
+def test_errors_of_the_vendor_stay_as_they_are(tmp_path: Path) -> None:
+    """A refusal passes unchanged and is recorded as an error; a refused key is not recorded at all."""
+    statuses = iter((429, 401))
+    said = b'{"error": {"message": "slow down"}}'
+
+    def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+        _says(handler, next(statuses), said, ("retry-after", "7"))
+
+    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+        for status in (429, 401):
+            got = running.ask("POST", CHAT, json.dumps(ASKED).encode())
+            assert (got.status, got.body, got.headers["retry-after"]) == (status, said, "7")
+        assert running.end() == ""
+    with SqliteStore(running.store) as store:
+        (record,) = Session.list(store)
+        dialog = Session.open(store, record.session_id).root
+        assert len(dialog.calls) == 1
+        kinds = [header.kind for header in store.headers(dialog.dialog_id)]
+        assert kinds == ["model_change", "message", "invocation", "error"]
+
+
+def test_vendor_that_cannot_be_reached_is_a_502(tmp_path: Path) -> None:
+    """Where nobody answers, the client gets an error of the proxy's own, in JSON."""
+    with proxy(tmp_path, "http://127.0.0.1:9") as running:
+        got = running.ask("POST", CHAT, json.dumps(ASKED).encode())
+        assert got.status == 502
+        assert json.loads(got.body)["error"]["type"] == "upstream_unreachable"
+
+
+def test_other_hosts_and_pages_are_refused(tmp_path: Path) -> None:
+    """A request that names another host, or comes from the page of another site, reaches no vendor."""
+    with strict.openai_chat() as server, proxy(tmp_path, server.url) as running:
+        refused = [
+            {"host": "evil.example"},
+            {"host": "evil.example:80"},
+            {"host": "127.0.0.1.evil.example"},
+            {"origin": "https://evil.example"},
+        ]
+        for headers in refused:
+            assert running.ask("POST", "/chat/completions", json.dumps(ASKED).encode(), **headers).status == 403
+        assert running.ask("POST", "http://evil.example/x", json.dumps(ASKED).encode(), host=HOST).status == 400
+        assert not server.served
+        got = running.ask("POST", "/chat/completions", json.dumps(ASKED).encode(), host=f"localhost:{running.port}")
+        assert got.status == 200
+
+
+def test_stream_that_breaks_off_breaks_off_for_the_client(tmp_path: Path) -> None:
+    """Where the vendor's connection breaks in a stream, the client's does, too, after the same bytes; what came is in the log."""
+    with strict.anthropic() as server, proxy(tmp_path, server.url) as running:
+        server.answers(NextAnswer(("one two three four",), cut=4))
+        with anthropic.Anthropic(base_url=running.url, api_key=KEY, max_retries=0) as client:
+            asked: Any = {
+                "model": "claude-opus-4-6",
+                "max_tokens": 9,
+                "messages": [{"role": "user", "content": "count"}],
+            }
+            with pytest.raises(Exception, match=r"incomplete|closed|peer"):  # whichever the SDK's transport raises
+                list(client.messages.create(**asked, stream=True))
+        running.end()
+    with SqliteStore(running.store) as store:
+        (record,) = Session.list(store)
+        dialog = Session.open(store, record.session_id).root
+        kinds = [header.kind for header in store.headers(dialog.dialog_id)]
+        assert kinds[-3:] == ["invocation", "custom", "error"]
+        attempt: Any = dialog.recall(f"{dialog.dialog_id}:{len(kinds) - 2}")
+        assert attempt.data["message"]["contents"][0]["content"].startswith("one")
+
+
+def test_client_that_leaves_closes_the_vendors_stream(tmp_path: Path) -> None:
+    """When a client leaves in the middle of a stream, the vendor's connection is closed, and what was seen is in the log."""
+    left, first = threading.Event(), json.dumps({**ANSWER, "choices": [{"index": 0, "delta": {"content": "one "}}]})
+
+    def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.end_headers()
+        handler.wfile.write(f"data: {first}\n\n".encode())
+        handler.wfile.flush()
+        if handler.connection.recv(1) == b"":
+            left.set()
+
+    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+        with closing(running.asked("POST", CHAT, json.dumps({**ASKED, "stream": True}).encode())) as connection:
+            got = connection.getresponse()
+            assert got.read1().startswith(b"data: ")
+            got.close()
+        assert left.wait(30)
+        running.end()
+    with SqliteStore(running.store) as store:
+        (record,) = Session.list(store)
+        dialog = Session.open(store, record.session_id).root
+        assert [header.kind for header in store.headers(dialog.dialog_id)][-2:] == ["custom", "error"]
+
+
+def test_proxy_that_cannot_record_forwards_and_says_so(tmp_path: Path) -> None:
+    """When the store is lost, answers still pass: one line on standard error, and a header in each later answer, say that they are not recorded."""
+    with strict.openai_chat() as server, proxy(tmp_path, server.url) as running:
+        assert running.ask("POST", "/chat/completions", json.dumps(ASKED).encode()).status == 200
+        with closing(sqlite3.connect(running.store)) as database:
+            database.execute("DROP TABLE bodies")
+        for turn in range(1000):  # calls are recorded after their answers: the header comes as soon as one failed
+            body = {**ASKED, "messages": [{"role": "user", "content": f"turn {turn}"}]}
+            got = running.ask("POST", "/chat/completions", json.dumps(body).encode())
+            assert got.status == 200
+            if "palaver-not-recorded" in got.headers:
+                break
+        else:
+            pytest.fail("No answer says that its call is not recorded.")
+        assert running.end().count("Not recorded") == 1
+
+
+def test_command_serves_until_it_is_ended(tmp_path: Path) -> None:
+    """The command prints the address and what to tell programs, records an open answer when it is ended, and exits as the signal asks."""
+    with strict.openai_chat() as server, command(tmp_path, "--to", server.url, "--session", "mine") as running:
+        assert running.ask("POST", "/chat/completions", json.dumps(ASKED).encode()).status == 200
+        assert running.end() == ""
+    with SqliteStore(running.store) as store:
+        assert len(Session.open(store, "mine").root.calls) == 1
+
+
+def _port(server: StrictServer) -> int:
+    return urlsplit(server.url).port or 0
+
+
+def _at(wire: Wire) -> str:
+    return f"http://127.0.0.1:{wire.port}"
+
+
+def _all(streams: list[bytearray]) -> list[bytes]:
+    return [body for stream in streams for body in bodies(bytes(stream))]
