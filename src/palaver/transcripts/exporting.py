@@ -27,6 +27,7 @@ from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
+from palaver.transcripts.trajectory import trajectory
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
 from palaver.wire import Change, How, Report
@@ -95,9 +96,13 @@ def export(
     if to == "markdown":
         said = markdown(store, record, view, (message for _, message in waiting))
         return Exported(pieces=(text.encode() for text in said), report=Report(others))
-    done = (
-        _transcript(store, record, view, TOOLS[to]) if to in TOOLS else _list(view, to, payloads_of(store, session_id))
-    )
+    load = payloads_of(store, session_id)
+    if to in TOOLS:
+        done = _transcript(store, record, view, TOOLS[to])
+    elif to == "atif":
+        done = _trajectory(store, record, view, load, whole=whole)
+    else:
+        done = _list(view, to, load)
     left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
     return replace(done, report=Report((*done.report, *left, *others)))
 
@@ -118,7 +123,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex
 
 def export_forms() -> tuple[str, ...]:
     """Return the formats that `export` writes: palaver's own, pages for people, transcripts of tools, and a list of each dialect."""
-    return ("bundle", "markdown", *TOOLS, *names())
+    return ("bundle", "markdown", *TOOLS, "atif", *names())
 
 
 def no_form(name: str, forms: Collection[str]) -> NotFound:
@@ -138,6 +143,12 @@ def _list(view: View, to: str, load: Load) -> Exported:
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "a list of this dialect has only messages")
     return Exported(pieces=iter((canonical_json(written.items), b"\n")), report=Report(tuple(notes)))
+
+
+def _trajectory(store: Store, record: SessionRecord, view: View, load: Load, *, whole: bool) -> Exported:
+    notes = ChangeNotes()
+    body = trajectory(store, record, view, load, notes, whole=whole)
+    return Exported(pieces=iter((canonical_json(body), b"\n")), report=Report(tuple(notes)))
 
 
 def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:
