@@ -13,7 +13,8 @@ from opentelemetry.trace import StatusCode, get_current_span
 
 from palaver import Prompt
 from palaver.agent import subagent
-from palaver.agent.telemetry import COMPACTED, Telemetry, part_of
+from palaver.agent.telemetry import Telemetry
+from palaver.dialects.genai import COMPACTED, part_of
 from palaver.errors import AgentFailure
 from palaver.messages.blocks import UnknownContent
 from palaver.tools import tool

@@ -130,9 +130,8 @@ def test_lost_newest_header_loses_only_itself(tmp_path: Path, moved: int) -> Non
         diagnosis = examine(session.store, session.session_id)
         assert ([finding.place for finding in diagnosis.findings], diagnosis.reachable) == ([str(place)], 4)
         for form in export_forms():
-            assert b'"d"' in b"".join(export(session.store, session.session_id, form).pieces) or form == "markdown", (
-                form
-            )
+            said = b"".join(export(session.store, session.session_id, form).pieces)
+            assert b'"d"' in said or form in {"markdown", "otel-events"}, form  # nobody answered: no event
         with pytest.raises(StoreDamaged):
             dialog.put_text("and on")
         assert sketch(dialog.fork().view()) == sketch(dialog.view())

@@ -28,22 +28,12 @@ from palaver.agent.events import (
     TurnStarting,
 )
 from palaver.agent.trace import Trace
+from palaver.dialects.genai import COMPACTED, COMPACTIONS, messages_of, part_of
 from palaver.errors import InvalidInput, MissingExtra, ProviderError
-from palaver.messages import (
-    Content,
-    Message,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolResultContent,
-    canonical_json,
-    thaw,
-    words_of,
-)
+from palaver.messages import Message, ToolCallContent, canonical_json
 from palaver.providers import End
-from palaver.view import Reason, View
+from palaver.view import Reason
 from palaver.wire import Request
-from palaver.wire.binding import COMPACTION
 
 try:
     from opentelemetry import context as otel_context
@@ -60,10 +50,6 @@ try:
 except ImportError as error:
     raise MissingExtra("Telemetry", "telemetry", package="opentelemetry-sdk") from error
 
-COMPACTED = "gen_ai.conversation.compacted"
-"""The attribute of a model call, and of its turn, whose request has a shorter form of the conversation. It is true or absent."""
-
-_COMPACTIONS = frozenset({"record", "summary"})
 _SHORTER = frozenset(
     {Reason.OVER_BUDGET, Reason.OFFLOADED, Reason.SHORTENED, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER}
 )
@@ -231,9 +217,10 @@ class Telemetry:
             attributes[COMPACTED] = True
             turn.span.set_attribute(COMPACTED, value=True)
         if self._content and request.view is not None:
-            attributes["gen_ai.input.messages"] = _input(request.view)
+            attributes["gen_ai.input.messages"] = canonical_json(list(messages_of(request.view))).decode()
             if request.view.system:
-                attributes["gen_ai.system_instructions"] = _instructions(request.view)
+                said = [part_of(block.content) for block in request.view.system]
+                attributes["gen_ai.system_instructions"] = canonical_json(said).decode()
         turn.chat = self._open(f"chat {request.model}", SpanKind.CLIENT, attributes)
 
     def _answered(self, turn: _Open, message: Message) -> None:
@@ -315,43 +302,5 @@ def _is_compacted(request: Request) -> bool:
     view = request.view
     if bool(request.anew) or view is None:
         return bool(request.anew)
-    derived = any(exchange.derived in _COMPACTIONS for exchange in view.exchanges)
+    derived = any(exchange.derived in COMPACTIONS for exchange in view.exchanges)
     return derived or any(omission.reason in _SHORTER for omission in view.omissions)
-
-
-def _input(view: View) -> str:
-    """Return the conversation of a view in the conventions' format, with roles and parts."""
-    view.load()
-    said = (
-        {"role": turn.role.value, "parts": [part_of(block.content, block.derived) for block in turn.blocks]}
-        for exchange in view.exchanges
-        for turn in exchange.turns
-    )
-    return canonical_json(list(said)).decode()
-
-
-def _instructions(view: View) -> str:
-    """Return the instructions of a view in the conventions' format, a list of parts."""
-    return canonical_json([part_of(block.content) for block in view.system]).decode()
-
-
-def part_of(content: Content, derived: str = "") -> dict[str, Any]:
-    """Return a block as a part of the conventions' messages."""
-    made: dict[str, Any] = {"type": content.type}
-    match content:
-        case _ if derived in _COMPACTIONS:
-            made = {"type": COMPACTION, "content": words_of(content)}
-        case TextContent():
-            made["content"] = content.content
-        case ThinkingContent():
-            made = {"type": "reasoning", "content": content.content}
-        case ToolCallContent():
-            made |= {"id": content.id, "name": content.name, "arguments": thaw(content.args)}
-        case ToolResultContent():
-            made = {"type": "tool_call_response", "id": content.id, "response": content.text()}
-        case _ if content.type == COMPACTION:  # what is encrypted says nothing
-            facts = content.model_extra or {}
-            made |= {key: facts[key] for key in ("id", "content") if isinstance(facts.get(key), str)}
-        case _:
-            pass
-    return made

@@ -27,6 +27,7 @@ from palaver.store.records import payloads_of
 from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
+from palaver.transcripts.operations import lost_in_events, operations
 from palaver.transcripts.trajectory import trajectory
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import View, fold
@@ -96,13 +97,7 @@ def export(
     if to == "markdown":
         said = markdown(store, record, view, (message for _, message in waiting))
         return Exported(pieces=(text.encode() for text in said), report=Report(others))
-    load = payloads_of(store, session_id)
-    if to in TOOLS:
-        done = _transcript(store, record, view, TOOLS[to])
-    elif to == "atif":
-        done = _trajectory(store, record, view, load, whole=whole)
-    else:
-        done = _list(view, to, load)
+    done = _dialog(store, record, view, to, whole=whole)
     left = (Change(Handle(dialog, seq), "message", How.DROPPED, _NOT_DELIVERED) for seq, _ in waiting)
     return replace(done, report=Report((*done.report, *left, *others)))
 
@@ -123,7 +118,7 @@ TOOLS: Mapping[str, Tool] = MappingProxyType({"claude-code": claude_code, "codex
 
 def export_forms() -> tuple[str, ...]:
     """Return the formats that `export` writes: palaver's own, pages for people, transcripts of tools, and a list of each dialect."""
-    return ("bundle", "markdown", *TOOLS, "atif", *names())
+    return ("bundle", "markdown", *TOOLS, "atif", "otel-events", *names())
 
 
 def no_form(name: str, forms: Collection[str]) -> NotFound:
@@ -145,10 +140,18 @@ def _list(view: View, to: str, load: Load) -> Exported:
     return Exported(pieces=iter((canonical_json(written.items), b"\n")), report=Report(tuple(notes)))
 
 
-def _trajectory(store: Store, record: SessionRecord, view: View, load: Load, *, whole: bool) -> Exported:
-    notes = ChangeNotes()
-    body = trajectory(store, record, view, load, notes, whole=whole)
-    return Exported(pieces=iter((canonical_json(body), b"\n")), report=Report(tuple(notes)))
+def _dialog(store: Store, record: SessionRecord, view: View, to: str, *, whole: bool) -> Exported:
+    """Export a view in a format of one dialog."""
+    load, notes = payloads_of(store, record.session_id), ChangeNotes()
+    if to in TOOLS:
+        return _transcript(store, record, view, TOOLS[to])
+    if to == "atif":
+        body = trajectory(store, record, view, load, notes, whole=whole)
+        return Exported(pieces=iter((canonical_json(body), b"\n")), report=Report(tuple(notes)))
+    if to == "otel-events":
+        lost_in_events(view, notes)
+        return Exported(pieces=operations(store, view), report=Report(tuple(notes)))
+    return _list(view, to, load)
 
 
 def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> Exported:

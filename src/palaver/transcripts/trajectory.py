@@ -60,7 +60,7 @@ def trajectory(
         notes: Collects content that the format cannot express.
         whole: Whether the view shows the whole conversation: then its compactions are steps.
     """
-    steps = _Steps(store, view, _Parts(load, notes))
+    steps = _Steps(store, view, _StepContent(load, notes))
     steps.write(_compactions(store, view) if whole else ())
     formats = [source.format for source in store.sources(record.session_id)]
     agent: dict[str, Any] = {
@@ -93,7 +93,7 @@ def _compactions(store: Store, view: View) -> Iterator[tuple[Handle, Header]]:
 class _Steps:
     """The steps of a trajectory while they are written."""
 
-    def __init__(self, store: Store, view: View, parts: _Parts) -> None:
+    def __init__(self, store: Store, view: View, parts: _StepContent) -> None:
         """Begin with none."""
         self.done: list[dict[str, Any]] = []
         self.totals: dict[str, float] = {}
@@ -208,7 +208,7 @@ class _Steps:
         return {"observation": {"results": results}} if results else {}
 
 
-class _Parts:
+class _StepContent:
     """Blocks as content of the format."""
 
     def __init__(self, load: Load, notes: ChangeNotes) -> None:
