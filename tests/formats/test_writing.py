@@ -69,7 +69,7 @@ def exported(tool: Tool, view: View, read: Load) -> tuple[bytes, Report]:
     """Write a view as a tool's transcript."""
     notes = ChangeNotes()
     heading = Heading(session=uuid(view.dialog_id), created=1e9, folder="/work", title="talk", model="claude-opus-4-6")
-    lines = [json.dumps(record).encode() for record in tool.written(view, heading, read, notes)]
+    lines = [json.dumps(line.record).encode() for line in tool.written(view, heading, read, notes)]
     return b"\n".join(lines), Report(tuple(notes))
 
 

@@ -87,7 +87,7 @@ def tool_of(store: Store, record: SessionRecord) -> str:
     """Return the program that recorded a session; empty for one in an archive, which alone says so."""
     if ARCHIVE in record.metadata:
         return ""
-    return next((source.format for source in store.sources(record.session_id)), OWN)
+    return next((source.format for source in store.sources(record.session_id) if not source.is_export), OWN)
 
 
 def day(at: float) -> str:

@@ -22,7 +22,7 @@ from palaver.log.redaction import PatternRedactor
 from palaver.plurals import counted
 from palaver.store import Store
 from palaver.store.erasing import Erasing, NotedFile
-from palaver.transcripts import Exported, export_forms, partial_path, redacted_copy, write_file
+from palaver.transcripts import Exported, export_forms, partial_path, redacted_copy, remember, write_file
 from palaver.transcripts import export as export_session
 from palaver.transcripts.exporting import TOOLS, no_form
 from palaver.wire import Report
@@ -229,6 +229,9 @@ def _written(store: Store, session_id: SessionId, target: Path, done: Exported) 
     try:
         size = write_file(target, done.pieces, lambda path: _note(store, session_id, path))
         _note(store, session_id, target.resolve())
+        with suppress(StoreError):  # a store that may only be read cannot
+            if target.is_file():
+                remember(store, session_id, done, target)
     except OSError as error:  # it is our output, not an input that was named
         raise OSError(error.errno, f"{target}: {error.strerror or error}") from error
     finally:

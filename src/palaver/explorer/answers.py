@@ -91,7 +91,7 @@ def session_list(source: Explored, limit: str = "", after: str = "") -> Answer:
 def _more(source: Explored, session: SessionId) -> dict[str, Any]:
     """Return what the list adds to the row of `palaver sessions`."""
     store = source.store
-    agents = {origin.identity.partition(":")[0] for origin in store.sources(session)}
+    agents = {origin.format for origin in store.sources(session) if not origin.is_export}
     compacted = sum(1 for node in store.nodes(session) for _ in store.latest_of_kind(node.dialog_id, "compaction"))
     branches = sum(node.relation != "subagent" for node in store.nodes(session))
     row = {"agent": ", ".join(sorted(agents)), "compactions": compacted, "branches": branches}

@@ -13,7 +13,7 @@ from typing import Any
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, clean, torn
+from palaver.formats.lists import Item, clean, digest_of, torn
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.log import Custom, Derived, ErrorEntry, Run
@@ -162,6 +162,7 @@ class _GeminiReader:
         self._before: dict[str, Mark] = {}
         self._aside: set[str] = set()  # the ids of messages of the harness
         self._results: dict[str, str] = {}
+        self._returned: set[bytes] = set()  # the digests of what results have besides their texts
         self._called: set[str] = set()
         self._metered: set[str] = set()
         self._leaving: Mark | None = None
@@ -287,7 +288,9 @@ class _GeminiReader:
         known = self._results.get(call_id)
         self._results[call_id] = words
         if known is None:
-            rest = tuple(_block(part) for part in parts if "functionResponse" not in part)
+            besides = [part for part in parts if "functionResponse" not in part]
+            self._returned.update(map(digest_of, besides))
+            rest = tuple(map(_block, besides))
             content: Any = (TextContent(content=words), *rest) if rest else words
             block = ToolResultContent(id=call_id, content=content, is_error=failed, name=name or None)
             message = ToolMessage(id=f"{call_id}/result", timestamp=at, contents=(block,))
@@ -298,7 +301,10 @@ class _GeminiReader:
     def _prompt(self, value: Mapping[str, object], key: str, at: float, item: Item, *, first: bool) -> Iterator[Event]:
         parts = _parts(value.get("content"))
         results = [part for part in parts if "functionResponse" in part]
-        rest = tuple(_block(part) for part in parts if "functionResponse" not in part)
+        other = [part for part in parts if "functionResponse" not in part]
+        if results:  # newer versions repeat the media of a result after it
+            other = [part for part in other if digest_of(part) not in self._returned]
+        rest = tuple(map(_block, other))
         before = self.writer.count
         for part in results:
             response = fields.mapping(part, "functionResponse")

@@ -76,7 +76,7 @@ _KEYS = {
     "info.tokens.cache": "read write",
     "info.time": "archived compacting created updated",
     "message": "info parts",
-    "message.info": "agent cost error finish id mode model modelID parentID path providerID role sessionID summary time tokens",
+    "message.info": "agent cost error finish id mode model modelID parentID path providerID role sessionID summary time tokens variant",
     "message.info.error": "data name",
     "message.info.model": "modelID providerID variant",
     "message.info.path": "cwd root",

@@ -63,13 +63,23 @@ class Continuing(NamedTuple):
         return f"To continue in {self.tool}, put it at {self.place} and type in {folder}: {self.command}"
 
 
+class TranscriptLine(NamedTuple):
+    """A record of a transcript.
+
+    Attributes:
+        record: The record, which is written as one line.
+        exchange: The exchange that it shows a part of; None where it shows none.
+    """
+
+    record: Mapping[str, object]
+    exchange: Exchange | None = None
+
+
 class Tool(Protocol):
     """The module that writes one tool's transcripts."""
 
-    def written(
-        self, view: View, heading: Heading, load: Load, notes: ChangeNotes, /
-    ) -> Iterator[Mapping[str, object]]:
-        """Write a view as the records of a transcript, one per line.
+    def written(self, view: View, heading: Heading, load: Load, notes: ChangeNotes, /) -> Iterator[TranscriptLine]:
+        """Write a view as the records of a transcript.
 
         Args:
             view: The view, loaded (`View.load`).

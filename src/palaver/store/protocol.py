@@ -90,6 +90,10 @@ class SessionRecord:
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
+EXPORTED = "exported "
+"""The prefix of the identity of a foreign conversation that this store's session was exported to."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRecord:
     """One conversation of a foreign file, and what of it has been imported.
@@ -113,6 +117,11 @@ class SourceRecord:
     raw: BlobId | None = None
     index: BlobId | None = None
     imported_at: float = 0.0
+
+    @property
+    def is_export(self) -> bool:
+        """Whether the session was exported to the file: it does not come from there."""
+        return self.identity.startswith(EXPORTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

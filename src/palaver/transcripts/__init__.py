@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from palaver.transcripts.exporting import Exported, export, export_forms, partial_path, write_file
     from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding
     from palaver.transcripts.importing import Imported, Importer, in_order, require_something
+    from palaver.transcripts.origin import remember
     from palaver.transcripts.repair import repair
     from palaver.transcripts.sources import kept
     from palaver.transfer.archives import Archived, archive, archived, restore
@@ -48,6 +49,7 @@ __all__ = [
     "kept",
     "partial_path",
     "redacted_copy",
+    "remember",
     "repair",
     "require_something",
     "restore",
@@ -63,6 +65,7 @@ open_door(
         ".exporting": "Exported export export_forms partial_path write_file",
         ".findings": "REMEDIES Diagnosis Finding",
         ".importing": "Imported Importer in_order require_something",
+        ".origin": "remember",
         ".repair": "repair",
         ".sources": "kept",
         "palaver.transfer.bundle": "export_bundle import_bundle import_bundle_file is_bundle redacted_copy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -30,7 +30,7 @@ from palaver.transcripts.markdown import markdown
 from palaver.transcripts.operations import lost_in_events, operations
 from palaver.transcripts.trajectory import trajectory
 from palaver.transfer.bundle import export_bundle, redacted_copy
-from palaver.view import View, fold
+from palaver.view import Exchange, View, fold
 from palaver.wire import Change, How, Report
 from palaver.wire.media import Load
 from palaver.wire.script import ChangeNotes
@@ -44,11 +44,15 @@ class Exported:
         pieces: Its bytes in pieces, which can be read once.
         report: Content that the format cannot express, or expresses differently, and other dialogs of the session. Empty for a bundle, which contains everything.
         continuing: Where to put a tool's transcript and what to type to continue; None for other formats.
+        dialog_id: The dialog that a tool's transcript shows; None for other formats.
+        exchanges: The exchange that each line of a tool's transcript shows, or None; empty for other formats.
     """
 
     pieces: Iterator[bytes]
     report: Report
     continuing: Continuing | None = None
+    dialog_id: DialogId | None = None
+    exchanges: Sequence[Exchange | None] = ()
 
     @property
     def advice(self) -> str:
@@ -167,8 +171,13 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
     lines = list(tool.written(view, heading, payloads_of(store, record.session_id), notes))
     if _has_usage(view):
         notes.add(None, "usage", How.DROPPED, "it would count as the tool's own")
-    pieces = (canonical_json(line) + b"\n" for line in lines)
-    return Exported(pieces=pieces, report=Report(tuple(notes)), continuing=tool.continuing(heading))
+    return Exported(
+        pieces=(canonical_json(line.record) + b"\n" for line in lines),
+        report=Report(tuple(notes)),
+        continuing=tool.continuing(heading),
+        dialog_id=view.dialog_id,
+        exchanges=[line.exchange for line in lines],
+    )
 
 
 def _has_usage(view: View) -> bool:

@@ -22,7 +22,7 @@ from palaver.messages.usage import InvokeCost
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.metadata import change_metadata
-from palaver.store.protocol import USAGE, SessionRecord, SourceRecord, Store
+from palaver.store.protocol import EXPORTED, USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.landing import Landing
 from palaver.transcripts.sources import is_kept, keep, source_digest
@@ -249,7 +249,7 @@ class Importer:
     def _conversation(
         self, match: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
     ) -> Imported:
-        identity = _identity(file.path, match, event)
+        identity = self._own(_identity(file.path, match, event))
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
         keeps = self.keep_source and self.redactor is None and not erased
@@ -281,6 +281,12 @@ class Importer:
                         record = self.store.session(other.session_id)
                         return self._result(match.format.name, record, file.path, "unchanged", losses=told)
                 return self._finish(current, erased=erased)
+
+    def _own(self, identity: str) -> str:
+        """Return the identity under which a session of this store was exported to the conversation, if one was."""
+        exported = f"{EXPORTED}{identity}"
+        erased = not self.again and isinstance(self.store, Erasing) and self.store.gone("source", source_name(exported))
+        return exported if erased or self.store.source(exported) is not None else identity
 
     def _known(self, identity: str, file: _ImportedFile) -> SourceRecord | None:
         """Return the record of an earlier import: of this same file if it was rewritten later, or else the newest."""

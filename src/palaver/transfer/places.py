@@ -118,7 +118,7 @@ class Places:
         start = 0
         for index in range(1, len(puts) + 1):
             last = puts[index - 1]
-            if index == len(puts) or puts[index][2:] != (last.dialog, last.seq + 1):
+            if index == len(puts) or puts[index][2:] not in {(last.dialog, last.seq), (last.dialog, last.seq + 1)}:
                 yield Run(dialog=last.dialog, start=puts[start].seq, stop=last.seq + 1)
                 start = index
 

@@ -31,9 +31,10 @@ _SKIPPED = {
 
 
 KEYS = {
-    "": "agentId aiTitle attachment compactMetadata content customTitle cwd data durationMs entrypoint error forkedFrom gitBranch hasOutput hookCount "
+    "": "agentId aiTitle attachment compactMetadata content customTitle cwd data durationMs effort entrypoint error forkedFrom gitBranch hasOutput hookCount "
     "hookErrors hookInfos imagePasteIds isApiErrorMessage isCompactSummary isMeta isSidechain isSnapshotUpdate isVisibleInTranscriptOnly leafUuid "
-    "level logicalParentUuid maxRetries message messageId microcompactMetadata operation parentToolUseID parentUuid permissionMode planContent "
+    "level logicalParentUuid madeBy maxRetries message messageId microcompactMetadata operation parentToolUseID parentUuid permissionDecision "
+    "permissionMode planContent promptCacheRequested promptSource rendered renderedRole requestRef requestedModel rowSource thinkingDisplay turnOrigin "
     "prNumber prRepository prUrl preventedContinuation promptId requestId retryAttempt retryInMs sessionId slug snapshot sourceToolAssistantUUID "
     "sourceToolUseID stopReason subtype summary thinkingMetadata timestamp todos toolUseID toolUseResult type userType uuid version",
     "message": "container content context_management id input_transformations model role stop_reason stop_sequence type usage",
@@ -45,7 +46,10 @@ KEYS = {
     "compactMetadata": "trigger preTokens preservedSegment",
     "microcompactMetadata": "trigger preTokens tokensSaved compactedToolIds clearedAttachmentUUIDs",
 }
-"""The keys of records. `toolUseResult` repeats a result for the screen; `todos` and `planContent` repeat calls."""
+"""The keys of records. `toolUseResult` repeats a result for the screen; `todos` and `planContent` repeat calls.
+
+Since version 2.1.332 records say how a prompt, an answer and a permission came about; `requestRef` names a record of the request, which is kept.
+"""
 
 
 class ClaudeCodeReader:
@@ -154,7 +158,8 @@ class ClaudeCodeReader:
         elif kind == "system":
             yield from self._system(value, origin, at, dialog)
         elif kind == "attachment":
-            yield from self._attachment(fields.mapping(value, "attachment"), origin, at, dialog)
+            shown = {name: value[name] for name in ("rendered", "renderedRole") if name in value}
+            yield from self._attachment({**fields.mapping(value, "attachment"), **shown}, origin, at, dialog)
         else:
             yield from self._progress(value, origin, at, dialog)
 
@@ -185,6 +190,7 @@ class ClaudeCodeReader:
             if value.get("type") == "user":
                 mode = fields.text(value, "permissionMode")
                 yield from self._writers[dialog].use_mode("permission", mode, at, origin)
+            yield from self._writers[dialog].use_mode("effort", fields.text(value, "effort"), at, origin)
             yield from self._say(value, origin, at, dialog, 1)
 
     def _say(

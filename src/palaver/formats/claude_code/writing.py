@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from palaver.formats.writing import Continuing, Heading, spelled, stamp, text_of, uuid
+from palaver.formats.writing import Continuing, Heading, TranscriptLine, spelled, stamp, text_of, uuid
 from palaver.messages import Speaker
 from palaver.providers import profile
 from palaver.providers.anthropic.write import written as items_of
@@ -36,7 +36,7 @@ def continuing(heading: Heading) -> Continuing:
     return Continuing("Claude Code", place, heading.folder, f"claude --resume {heading.session}")
 
 
-def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[TranscriptLine]:
     """Write a view as the records of a Claude Code session, each the child of the one before it.
 
     A record or summary that begins the view is written as Claude Code writes its own after a compaction.
@@ -48,13 +48,13 @@ def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Ite
     chain = _Chain(heading)
     for exchange, at, script in spelled(view, _ANTHROPIC, heading, load, notes):
         if exchange.derived and script and not chain.count:
-            yield from chain.compaction(exchange, at)
+            yield from (TranscriptLine(record, exchange) for record in chain.compaction(exchange, at))
             continue
         meta = {} if exchange.speaker is Speaker.HUMAN else {"isMeta": True}
         for speech in script:
-            yield from chain.speech(speech, meta, at, notes)
+            yield from (TranscriptLine(record, exchange) for record in chain.speech(speech, meta, at, notes))
     if heading.title:
-        yield {"type": "custom-title", "customTitle": heading.title, "sessionId": heading.session}
+        yield TranscriptLine({"type": "custom-title", "customTitle": heading.title, "sessionId": heading.session})
 
 
 class _Chain:

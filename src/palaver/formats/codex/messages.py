@@ -1,17 +1,18 @@
 """Convert Codex's records and response items to messages. Each item is a fragment of a response.
 
-Based on recorded sessions of versions 0.139 to 0.142, and on the protocol types in Codex's sources.
+Based on recorded sessions of versions 0.139 to 0.142, sessions of version 0.171, and on the protocol types in Codex's sources.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
 from palaver.formats.events import NOTHING
+from palaver.log import ToolSpec
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -71,7 +72,7 @@ _SEALED = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # encrypted reasoning is base64 
 def envelope(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
     """Return a record's type and payload. Rollouts before September 2025 have bare items and a different first record."""
     kind = fields.text(value, "type")
-    if kind in ENVELOPES:
+    if kind in ENVELOPES or isinstance(value.get("payload"), dict):
         return kind, fields.mapping(value, "payload")
     if kind:
         return "response_item", value
@@ -94,9 +95,27 @@ def is_compaction(payload: Mapping[str, object]) -> bool:
 
 
 def said_by_harness(payload: Mapping[str, object]) -> bool:
-    """Return whether the harness inserted an item of the role `user`."""
+    """Return whether the harness inserted an item of the role `user`. Since version 0.171 each part says where it comes from."""
+    about = fields.objects(
+        fields.mapping(payload, "internal_chat_message_metadata_passthrough"), "content_item_metadata"
+    )
+    if origins := {fields.text(fields.mapping(part, "provenance"), "type") for part in about}:
+        return "user" not in origins
     first = next(iter(fields.objects(payload, "content")), NOTHING)
     return fields.text(first, "text").startswith(_HARNESS_MARKS)
+
+
+def tools(payload: Mapping[str, object]) -> Iterator[ToolSpec]:
+    """Yield the tools that an item declares (`additional_tools`, since version 0.171), each with its group.
+
+    Raises:
+        ValueError: One has no name.
+    """
+    for declared in fields.objects(payload, "tools"):
+        inside = fields.objects(declared, "tools")
+        group = {name: fields.text(declared, name) for name in ("name", "description")} if inside else None
+        for tool in inside or (declared,):
+            yield ToolSpec.model_validate({"group": group, **{key: tool[key] for key in tool if key != "type"}})
 
 
 def prompt(payload: Mapping[str, object], key: str, at: float) -> Message:

@@ -13,7 +13,7 @@ from palaver.formats.events import Event, Loss
 from palaver.formats.lists import digest_of
 from palaver.formats.records import Record
 from palaver.formats.unread import Unread
-from palaver.log import Compaction, Custom, Derived, Entry, ErrorEntry, Instructions, Run, Section
+from palaver.log import Compaction, Custom, Derived, Entry, ErrorEntry, Instructions, Run, Section, Toolset
 from palaver.messages import Message, Speaker, TextContent, Usage
 from palaver.messages.forms import blocks_of
 from palaver.plurals import counted
@@ -24,13 +24,13 @@ _ENCRYPTED = "[The summary of what came before is encrypted for the provider and
 
 
 KEYS = {
-    "": "timestamp type payload",
-    "session_meta": "base_instructions cli_version cwd forked_from_id git id instructions model_provider originator session_id source thread_source "
-    "timestamp type",
-    "session_meta.base_instructions": "text",
-    "turn_context": "approval_policy collaboration_mode comp_hash current_date cwd effort model multi_agent_version permission_profile personality "
-    "realtime_active sandbox_policy summary timezone truncation_policy turn_id workspace_roots",
-    "message": "content end_turn id internal_chat_message_metadata_passthrough phase role type",
+    "": "metadata timestamp type payload",
+    "session_meta": "base_instructions cli_version context_window cwd forked_from_id git history_mode id instructions model_provider originator "
+    "runtime_workspace_roots session_id source thread_source timestamp type",
+    "session_meta.base_instructions": "provenance text",
+    "turn_context": "approval_policy approvals_reviewer collaboration_mode comp_hash current_date cwd effort model multi_agent_version permission_profile personality "
+    "realtime_active root_turn_id sandbox_policy summary timezone truncation_policy turn_id workspace_roots",
+    "message": "content end_turn id internal_chat_message_metadata_passthrough phase role status type",
     "function_call": "arguments call_id execution id internal_chat_message_metadata_passthrough name namespace status type",
     "custom_tool_call": "call_id id input internal_chat_message_metadata_passthrough name namespace status type",
     "local_shell_call": "action call_id id status type",
@@ -44,7 +44,10 @@ KEYS = {
     "token_count.info.total_token_usage": "cached_input_tokens input_tokens output_tokens reasoning_output_tokens total_tokens",
     "thread_rolled_back": "num_turns type",
 }
-"""The keys of records, by the kind of their payload. Kinds that are not here are kept whole, or repeat what another record says."""
+"""The keys of records, by the kind of their payload. Kinds that are not here are kept whole, or repeat what another record says.
+
+The `metadata` of a record (since version 0.171) numbers it and says which records it stands for.
+"""
 
 
 def _object(kind: str, payload: Mapping[str, object]) -> str:
@@ -112,12 +115,16 @@ class CodexReader:
         elif kind == "compacted":
             yield from self._compacted(payload, origin, at)
         elif kind == "session_meta":
-            text = fields.text(fields.mapping(payload, "base_instructions"), "text")
-            if text and text != self._instructions:
-                self._instructions = text
-                yield self._put(Instructions(sections=(Section(name="base", text=text),), at=at), origin)
+            yield from self._instruct(fields.text(fields.mapping(payload, "base_instructions"), "text"), origin, at)
+        elif kind == "token_usage_record":
+            self._skipped.record(kind, "usage, kept with the last item of its response")
         else:
-            yield self._put(Custom(custom_type=f"{NAME}/record", data=payload, at=at), origin)
+            yield self._put(Custom(custom_type=f"{NAME}/{kind or 'record'}", data=payload, at=at), origin)
+
+    def _instruct(self, text: str, origin: Origin, at: float) -> Iterator[Event]:
+        if text and text != self._instructions:
+            self._instructions = text
+            yield self._put(Instructions(sections=(Section(name="base", text=text),), at=at), origin)
 
     def _put(self, entry: Entry, origin: Origin, counted: int = 0) -> Event:
         return self._writer.put(entry, origin, counted=counted)
@@ -146,6 +153,8 @@ class CodexReader:
             if message.speaker is Speaker.HUMAN:
                 self._turns.append(self._writer.mark())
             yield from self._say(message, payload, origin)
+        elif kind == "additional_tools":
+            yield self._put(Toolset(tools=tuple(messages.tools(payload)), at=at), origin)
         else:
             yield self._put(Custom(custom_type=f"{NAME}/{kind or 'item'}", data=payload, at=at), origin, 1)
 

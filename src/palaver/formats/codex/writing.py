@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from palaver.formats.codex.messages import SUMMARY_PREFIX
-from palaver.formats.writing import Continuing, Heading, spelled, stamp, text_of
+from palaver.formats.writing import Continuing, Heading, TranscriptLine, spelled, stamp, text_of
 from palaver.messages import Role, Speaker, ToolCallContent
 from palaver.providers import profile
 from palaver.providers.openai_responses.write import written as items_of
@@ -34,7 +34,7 @@ def continuing(heading: Heading) -> Continuing:
     return Continuing("Codex", place, heading.folder, f"codex resume {heading.session}")
 
 
-def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[TranscriptLine]:
     """Write a view as a rollout. Everything up to the newest record or summary becomes a history that Codex compacted."""
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "Codex declares its own")
@@ -42,9 +42,9 @@ def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Ite
     notices: list[str] = []
     for part in instructions(view, _RESPONSES, notes):
         (base if _is_base(view, part) else notices).append(part.text)
-    yield _line(heading.created, "session_meta", _meta(heading, "\n\n".join(base)))
+    yield TranscriptLine(_line(heading.created, "session_meta", _meta(heading, "\n\n".join(base))))
     history = [_message("developer", *notices)] if notices else []
-    yield from (_line(heading.created, "response_item", item) for item in history)
+    yield from (TranscriptLine(_line(heading.created, "response_item", item)) for item in history)
     newest = max((index for index, exchange in enumerate(view.exchanges) if exchange.derived), default=-1)
     for index, (exchange, at, script) in enumerate(spelled(view, _RESPONSES, heading, load, notes)):
         if exchange.derived:
@@ -53,12 +53,14 @@ def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Ite
             customs = _customs(exchange)
             for item in [item for speech in script for item in items_of(speech, _RESPONSES, notes)]:
                 history.append(stored := _stored(item, customs))
-                yield _line(at, "response_item", stored)
-                yield from _screen(exchange, stored, at)
+                yield TranscriptLine(_line(at, "response_item", stored), exchange)
+                yield from (TranscriptLine(line, exchange) for line in _screen(exchange, stored, at))
             if exchange.role is Role.ASSISTANT:  # Codex counts after each response; nothing else records where one ends
-                yield _line(at, "event_msg", {"type": "token_count", "info": None, "rate_limits": None})
+                counted = {"type": "token_count", "info": None, "rate_limits": None}
+                yield TranscriptLine(_line(at, "event_msg", counted), exchange)
         if index == newest:
-            yield _line(at, "compacted", {"message": _summary(exchange), "replacement_history": list(history)})
+            replaced = {"message": _summary(exchange), "replacement_history": list(history)}
+            yield TranscriptLine(_line(at, "compacted", replaced), exchange)
 
 
 def _line(at: float, kind: str, payload: Mapping[str, object]) -> Mapping[str, object]:

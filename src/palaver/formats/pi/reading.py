@@ -20,9 +20,9 @@ KEYS = {
     "": "branchedFrom content customType cwd data details display firstKeptEntryId firstKeptEntryIndex fromHook fromId id label message modelId name "
     "parentId parentSession provider summary systemMessage targetId thinkingLevel timestamp tokensBefore type version",
     "message": "api cancelled command content customType details display errorMessage excludeFromContext exitCode fromId fullOutputPath isError model "
-    "output provider responseId role sections stopReason summary timestamp tokensBefore toolCallId toolName toolsAdded toolsRemoved truncated usage",
+    "output provider rawStopReason responseId role sections stopReason summary thinkingLevel timestamp tokensBefore toolCallId toolName toolsAdded toolsRemoved truncated usage",
 }
-"""The keys of the records of known types. `details` is what pi's screen shows, besides the name and the input of an extension."""
+"""The keys of the records of known types. `rawStopReason` and `thinkingLevel` say again what `stopReason` and another record say. `details` is what pi's screen shows, besides the name and the input of an extension."""
 
 
 class PiReader:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from palaver.formats.writing import Continuing, Heading, dated, stamp, text_of
+from palaver.formats.writing import Continuing, Heading, TranscriptLine, dated, stamp, text_of
 from palaver.messages import Speaker, thaw
 from palaver.providers import profile
 from palaver.view import Exchange, View
@@ -56,25 +56,27 @@ def continuing(heading: Heading) -> Continuing:
     return Continuing("pi", place, heading.folder, f"pi --session {heading.session}")
 
 
-def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[Mapping[str, object]]:
+def written(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[TranscriptLine]:
     """Write a view as a session file. A record or summary that begins the view is written as pi writes its own."""
     if view.system:
         notes.add(None, "instructions", How.DROPPED, "pi sends its own")
     if view.tools:
         notes.add(None, "tools", How.DROPPED, "pi declares its own")
     about = {"id": heading.session, "timestamp": stamp(heading.created), "cwd": heading.folder}
-    yield {"type": "session", "version": 3, **about}
-    for number, (at, body) in enumerate(_entries(view, heading, load, notes), 1):
+    yield TranscriptLine({"type": "session", "version": 3, **about})
+    for number, (at, body, exchange) in enumerate(_entries(view, heading, load, notes), 1):
         parent = _id(number - 1) if number > 1 else None
-        yield {"id": _id(number), "parentId": parent, "timestamp": stamp(at), **body}
+        yield TranscriptLine({"id": _id(number), "parentId": parent, "timestamp": stamp(at), **body}, exchange)
 
 
 def _id(number: int) -> str:
     return f"{number:08x}"
 
 
-def _entries(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> Iterator[tuple[float, _Body]]:
-    """Yield the content of each entry, with its time."""
+def _entries(
+    view: View, heading: Heading, load: Load, notes: ChangeNotes
+) -> Iterator[tuple[float, _Body, Exchange | None]]:
+    """Yield the content of each entry, with its time and the exchange that it shows."""
     names, taken = Names((), _RULES, notes), Taken(set())
     scripts = [
         tuple(paired(gather(exchange, _RULES, notes), _RULES, names, notes, taken)) for exchange in view.exchanges
@@ -88,13 +90,13 @@ def _entries(view: View, heading: Heading, load: Load, notes: ChangeNotes) -> It
         for speech in script:
             for body in _bodies(exchange, speech, at, notes):
                 kept = True
-                yield at, body
+                yield at, body, exchange
     if heading.title:
-        yield at, {"type": "session_info", "name": heading.title}
+        yield at, {"type": "session_info", "name": heading.title}, None
     if kept and summary:
-        yield at, {"type": "compaction", "summary": summary, "firstKeptEntryId": _id(1), "tokensBefore": 0}
+        yield at, {"type": "compaction", "summary": summary, "firstKeptEntryId": _id(1), "tokensBefore": 0}, None
     elif summary:
-        yield at, _message(at, "compactionSummary", summary=summary, tokensBefore=0)
+        yield at, _message(at, "compactionSummary", summary=summary, tokensBefore=0), None
 
 
 def _bodies(exchange: Exchange, speech: Speech, at: float, notes: ChangeNotes) -> Iterator[_Body]:

@@ -21,6 +21,7 @@ _TOP: Final = frozenset(
         "background",
         "context_management",
         "conversation",
+        "client_metadata",  # undocumented; Codex sends it (codex-rs/codex-api/src/common.rs, ResponsesApiRequest)
         "include",
         "input",
         "instructions",

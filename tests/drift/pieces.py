@@ -1,0 +1,112 @@
+"""What a conversation says, piece by piece: texts, thinking, calls, results and images; and what of it another one lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from palaver import read_messages
+from palaver.messages import (
+    AssistantMessage,
+    ImageContent,
+    Message,
+    Speaker,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+    canonical_json,
+)
+
+KINDS = ("text", "thinking", "call", "result", "image")
+"""What is compared."""
+
+_PARTS = {"anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
+_SPOKEN = frozenset({Speaker.HUMAN, Speaker.MODEL, Speaker.SUMMARY})
+
+
+class Piece(NamedTuple):
+    """One thing that was said or done.
+
+    Attributes:
+        kind: One of `KINDS`.
+        value: What it says, in a form that can be compared.
+        by: `model`, `human` or `tool`.
+    """
+
+    kind: str
+    value: str
+    by: str
+
+
+def of_request(body: Mapping[str, Any], dialect: str) -> list[Piece]:
+    """Return the pieces of a request's conversation, what the harness says in the user's role included."""
+    items = [item for item in body[_PARTS[dialect]] if item.get("type") != "additional_tools"]
+    return list(of_messages(read_messages(items, dialect)))
+
+
+def of_messages(messages: Iterable[Message]) -> Iterable[Piece]:
+    """Yield the pieces of messages, except what the harness says."""
+    for message in messages:
+        by = (
+            "model"
+            if isinstance(message, AssistantMessage)
+            else "tool"
+            if isinstance(message, ToolMessage)
+            else "human"
+        )
+        if isinstance(message, AssistantMessage | ToolMessage) or (
+            isinstance(message, UserMessage) and message.speaker in _SPOKEN
+        ):
+            yield from _of_blocks(message.contents, by)
+
+
+def _of_blocks(blocks: Iterable[object], by: str) -> Iterable[Piece]:
+    for block in blocks:
+        match block:
+            case TextContent(content=text) if text:
+                yield Piece("text", text, by)
+            case ThinkingContent():
+                sealed = block.signature or block.redacted or block.artefact.get("encrypted_content") or ""
+                yield Piece("thinking", f"{block.content}\n{sealed}", by)
+            case ToolCallContent():
+                yield Piece("call", f"{block.name} {canonical_json(dict(block.args)).decode()}", by)
+            case ToolResultContent():
+                yield from _of_result(block, by)
+            case ImageContent():
+                yield from (Piece("image", image.digest or str(image.url), by) for image in block.images)
+
+
+def _of_result(block: ToolResultContent, by: str) -> Iterable[Piece]:
+    inside = [] if isinstance(block.content, str) else block.content
+    images = [piece for piece in _of_blocks(inside, by) if piece.kind == "image"]
+    if block.text() or not images:  # agents have words of their own for a result that is only an image
+        yield Piece("result", block.text(), by)
+    yield from images
+
+
+def missing(wanted: Iterable[Piece], there: Iterable[Piece]) -> list[Piece]:
+    """Return the wanted pieces that are not there in the wanted order, kind by kind."""
+    given = list(there)
+    asked = list(wanted)
+    lost: list[Piece] = []
+    for kind in KINDS:
+        values = [piece.value for piece in given if piece.kind == kind]
+        for piece in (piece for piece in asked if piece.kind == kind):
+            if piece.value in values:
+                del values[: values.index(piece.value) + 1]
+            else:
+                lost.append(piece)
+    return lost
+
+
+def summary(wanted: Sequence[Piece], lost: Sequence[Piece]) -> str:
+    """Return `exact`, or how many of each kind are there."""
+    parts: list[str] = []
+    for kind in KINDS:
+        total, gone = (sum(piece.kind == kind for piece in pieces) for pieces in (wanted, lost))
+        if gone:
+            parts.append(f"{kind} {total - gone} of {total}")
+    return ", ".join(parts) or "exact"
