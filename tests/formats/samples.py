@@ -279,19 +279,19 @@ def calls(found: Sequence[object]) -> bytes:
     return tar({f"call-{number}.json": one for number, one in enumerate(found)})
 
 
-LINES = ("claude-code", "codex", "pi", "gemini-cli", "copilot-cli")
+LINES = ("claude-code", "codex", "pi", "gemini-cli", "copilot-cli", "entire")
 """The formats that are JSON lines."""
 
-ROWS = ("oasst",)
-"""The formats that are JSON lines, each a whole conversation."""
+ROWS = ("llm-log", "oasst", "smolagents")
+"""The formats that are JSON lines, each a whole conversation or request."""
 
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
-    *("chat-completions", "anthropic-messages", "inspect", "moatless", "cline", "openclaw-bench"),
+    *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
 )
 """The formats that are a document, or an archive of documents."""
 
-TEXTS = ("aider",)
+TEXTS = ("aider", "specstory")
 """The formats that are not JSON."""
 
 JSON = (*LINES, *ROWS, *DOCUMENTS)

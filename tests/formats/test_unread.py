@@ -38,6 +38,16 @@ MIRRORS = {
         "input": "what a hook was passed",
         "toolTelemetry metrics": "measurements",
     },
+    "inspect": {
+        "eval plan results": "about the whole log, which the source has",
+        "attachments": "texts that messages refer to",
+        "events output choices message usage tools parameters": "the trace; a note counts the events",
+    },
+    "llm-log": {
+        "messages": "each request sends the messages of the one before it again",
+        "outputs": "repeats the response",
+    },
+    "smolagents": {"content": "the text of calls that are read from it"},
 }
 """Objects that repeat others, or are no conversation: what is added to one of them may stay unread."""
 

@@ -17,6 +17,7 @@ from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_l
 from palaver.formats.lists import Item, clean, declare, instructs, kept, numbered, torn, word
 from palaver.formats.records import MAX_LINE
 from palaver.formats.sources import Member, SourceFile
+from palaver.formats.unread import Unread
 from palaver.log import ErrorEntry
 from palaver.messages import Message, ThinkingContent, Usage, from_chat_dict
 
@@ -25,6 +26,10 @@ _SAMPLES, _HEADS = "samples/", ("header.json", "_journal/start.json")
 _ATTACHMENT = re.compile(r"attachment://([0-9a-f]{32})")
 _READ = frozenset({"messages", "events", "attachments", "input", "output", "error"})
 _SAID = frozenset({"role", "content", "tool_calls", "tool_call_id", "function", "error", "model", "id"})
+_THOUGHT = frozenset({"type", "reasoning", "summary", "signature", "redacted"})
+_KEYS = {
+    "": "version status eval plan results stats error invalidated samples reductions location etag tags metadata log_updates"
+}
 
 
 class InspectLog:
@@ -53,12 +58,18 @@ class InspectLog:
         head = next((names[name] for name in _HEADS if name in names), source.members[0])
         about = dict(_values(head, losses))
         yield from losses
+        unread = Unread(_KEYS)
+        unread.see(about, head.place("whole file"))
+        yield from unread.losses()
         evaluation, ordinal = fields.mapping(about, "eval"), 0
         for member in source.members:
             if len(source.members) == 1:
                 for element in without_losses(member.elements(("samples",)), []):
-                    if element.key == "samples" and element.nth >= 0:
-                        place = member.place(element.path)
+                    place = member.place(element.path)
+                    if element.nth >= 0 and not element.whole:
+                        reason = "The sample is cut off or damaged, and not read."
+                        yield Loss(place=place, reason=reason, code="torn_tail", severity="loss")
+                    elif element.nth >= 0:
                         yield from _sample(element.value, evaluation, place, ordinal, list(torn(element, place)))
                         ordinal += 1
             elif member.name.startswith(_SAMPLES):
@@ -183,9 +194,10 @@ def _part(part: object, provider: str) -> object:
     about = part if isinstance(part, dict) else NOTHING
     if about.get("type") == "reasoning" and not about.get("redacted"):
         text = fields.text(about, "summary") or fields.text(about, "reasoning")
-        return ThinkingContent(content=text, signature=fields.text(about, "signature"), provider=provider)
+        own = {"type": "thinking", "content": text, "signature": fields.text(about, "signature"), "provider": provider}
+        return ThinkingContent.from_dict({**kept(about, _THOUGHT), **own})
     if about.get("type") == "reasoning" and provider == "anthropic":
         return ThinkingContent(redacted=fields.text(about, "reasoning"), provider=provider)
     if about.get("type") == "image" and isinstance(about.get("image"), str):
-        return {"type": "image_url", "image_url": {"url": about["image"]}}
+        return {**kept(about, {"image"}), "type": "image_url", "image_url": {"url": about["image"]}}
     return part

@@ -16,6 +16,7 @@ from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_l
 from palaver.formats.lists import Item, answer_fields, kept, priced, run_key, torn, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.trees import ROOT, TreeWriter
+from palaver.formats.unread import Unread
 from palaver.log import Instructions, Section
 from palaver.messages import (
     AssistantMessage,
@@ -33,6 +34,14 @@ NAME = "moatless"
 _BUILD = "build_action"
 _STATE = ("file_context", "possible_actions")
 _READ = frozenset({"node_id", "parent_id", "message", "action", "observation", "completions", "output", *_STATE})
+_COMPLETION = "model input response usage retries tools"
+_KEYS = {
+    "completions": "build_action execute_action value_function",
+    "completions.build_action": _COMPLETION,
+    "completions.execute_action": _COMPLETION,
+    "response": "choices created id model object service_tier system_fingerprint usage",
+    "response.choices": "finish_reason index logprobs message",
+}
 
 
 class Moatless:
@@ -92,22 +101,23 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
     if prompt := fields.text(agent, "system_prompt"):
         entry = Instructions(sections=(Section(name="system", text=prompt),), at=0.0)
         yield tree.root.put(entry, Item(0, member.place("agent"), prompt).origin("system"))
-    skipped, nodes = Skipped(), 0
+    skipped, unread, nodes = Skipped(), Unread(_KEYS), 0
     for element in without_losses(member.elements(("nodes",)), []):
         if element.nth >= 0 and element.whole:
             item = Item(element.nth, member.place(element.path), element.value)
-            yield from tree.node(nodes, item.place, partial(_node, item, answer or NAME, skipped))
+            yield from tree.node(nodes, item.place, partial(_node, item, answer or NAME, skipped, unread))
             nodes += 1
+    yield from unread.losses()
     yield from skipped.losses(member.place("nodes"))
 
 
-def _node(item: Item, key: str, skipped: Skipped, writer: DialogWriter) -> Iterator[Event]:
+def _node(item: Item, key: str, skipped: Skipped, unread: Unread, writer: DialogWriter) -> Iterator[Event]:
     node = item.value
     if not isinstance(node, dict):
         yield bad_record(item.place, "it is not a node")
         return
     name = f"{key}:{item.ordinal}"
-    _skip(node, skipped)
+    _skip(node, item.place, skipped, unread)
     if node.get("message"):
         block = TextContent(content=fields.text(node, "message"))
         user = UserMessage(id=f"{name}:user", timestamp=0.0, contents=(block,), metadata=kept(node, _READ))
@@ -119,13 +129,15 @@ def _node(item: Item, key: str, skipped: Skipped, writer: DialogWriter) -> Itera
         if isinstance(observation, dict):
             result = _result(observation, answer.tool_calls()[0].id, name)
             yield from writer.say(result, item.part(f"{item.ordinal}:observation", observation), counted=1)
-    elif action is not None or observation is not None:
-        yield bad_record(item.place, "its action is not an object")
-    elif not node.get("message") and kept(node, _READ):
+    elif not node.get("message") or action is not None or observation is not None:
         yield bad_record(item.place, "it has neither a message nor an action")
 
 
-def _skip(node: Mapping[str, object], skipped: Skipped) -> None:
+def _skip(node: Mapping[str, object], place: str, skipped: Skipped, unread: Unread) -> None:
+    unread.see(node.get("completions"), place, "completions")
+    if "choices" in _response(node):  # of Anthropic's response, all keys are kept
+        unread.see(dict(_response(node)), place, "response")
+    unread.see(fields.mapping(node, "observation").get("execution_completion"), place, f"completions.{_BUILD}")
     for key in _STATE:
         if node.get(key):
             skipped.record(key, "the harness's state, which only the source has")

@@ -31,8 +31,8 @@ class OpenAssistant:
 
     def sniff(self, source: SourceFile) -> float:
         """Return the confidence that it contains such trees, from 0.0 to 1.0."""
-        first = next(iter(source.opening.records), {})
-        return 1.0 if "message_tree_id" in first and "prompt" in first else 0.0
+        shown = any({"message_tree_id", "prompt"} <= record.keys() for record in source.opening.records)
+        return 1.0 if shown else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every line as a conversation, one in memory at a time."""

@@ -12,9 +12,12 @@ from palaver.formats.claude_code import ClaudeCodeFormat
 from palaver.formats.cline import ClineSession
 from palaver.formats.codex import Codex
 from palaver.formats.copilot_cli import CopilotCli
+from palaver.formats.entire import EntireCompact
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
 from palaver.formats.inspect_ai import InspectLog
+from palaver.formats.llm_log import LlmLog
+from palaver.formats.longmemeval import LongMemEval
 from palaver.formats.mini_swe_agent import MiniSweAgent
 from palaver.formats.moatless import Moatless
 from palaver.formats.oasst import OpenAssistant
@@ -23,7 +26,9 @@ from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.pi import PiFormat
 from palaver.formats.plain import PLAIN
+from palaver.formats.smolagents import Smolagents
 from palaver.formats.sources import SourceFile
+from palaver.formats.specstory import SpecStory
 from palaver.formats.swe_agent import SweAgent
 from palaver.formats.tau2_bench import Tau2Bench
 from palaver.formats.tau_bench import TauBench
@@ -85,6 +90,11 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     AiderHistory(),
     Moatless(),
     OpenAssistant(),
+    EntireCompact(),
+    LlmLog(),
+    SpecStory(),
+    Smolagents(),
+    LongMemEval(),
     *PLAIN,
 )
 """Every format that can be read, in the order in which errors list them."""
