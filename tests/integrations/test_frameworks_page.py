@@ -13,6 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/frameworks.md"
 EXAMPLES = {  # the heading of a section, and the package that it needs
     "LangChain": "langchain",
     "pydantic-ai": "pydantic_ai",
+    "Google's Agent Development Kit": "google.adk",
 }
 
 

@@ -1,0 +1,288 @@
+"""Sessions of Google's Agent Development Kit in a store of palaver: its `BaseSessionService`.
+
+    runner = Runner(app_name="weather", agent=agent, session_service=PalaverSessionService("agents.db"))
+
+Each event becomes an entry with the event's own JSON, which the kit reads back; an event that says something is also a message. A session that
+another process continued is refused until it is loaded again: the kit's service in memory would interleave both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from palaver.dialects import read_messages
+from palaver.errors import InvalidInput, MissingExtra, PalaverError
+from palaver.ids import DialogId, derive_dialog_id, new_session_id, now
+from palaver.integrations.keyed import Keyed, append, create, in_thread, step
+from palaver.log import Custom, MessageEntry, Node
+from palaver.log.values import exact_json
+from palaver.messages import Message
+from palaver.store import SessionRecord
+from palaver.store.connect import StoreLike, opened_store
+
+try:
+    from google.adk.errors._stale_session_error import StaleSessionError
+    from google.adk.errors.already_exists_error import AlreadyExistsError
+    from google.adk.errors.session_not_found_error import SessionNotFoundError
+    from google.adk.events.event import Event
+    from google.adk.sessions import Session, State
+    from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
+except ModuleNotFoundError as error:
+    raise MissingExtra("This adapter", "google-adk") from error
+
+FRAMEWORK = "google-adk"
+_STATE, _EVENT = f"{FRAMEWORK}/state", f"{FRAMEWORK}/event"
+_SHARED = {State.APP_PREFIX: "app", State.USER_PREFIX: "user"}
+"""The prefixes of keys whose values all sessions share, of an app or of one of its users."""
+
+_Json = dict[str, Any]
+
+
+class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown where the kit is missing
+    """The session service of the Agent Development Kit over any store of palaver.
+
+    Several processes may use one store. The subject of a session is its user. Deleting a session moves it to the trash. State of an app and of a
+    user is kept in sessions of its own, and stays.
+    """
+
+    def __init__(self, store: StoreLike) -> None:
+        """Use a store, or open the one at an address; `close` closes a store that was opened here.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        self._store, self._owned = opened_store(store, create=True)
+        self._keyed = Keyed(self._store, FRAMEWORK)
+
+    async def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owned:
+            self._store.close()
+
+    # --- sessions ------------------------------------------------------------------------------------------------------
+
+    async def create_session(
+        self, *, app_name: str, user_id: str, state: _Json | None = None, session_id: str | None = None
+    ) -> Session:
+        """Create a session.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            state: The initial state; values that are not JSON are stored as their text.
+            session_id: Its id. Default: made up.
+
+        Raises:
+            AlreadyExistsError: The user has a session with this id.
+        """
+        name = (session_id or "").strip() or new_session_id()
+        job = partial(self._create, app_name, user_id, name, _json(state or {}))
+        return await in_thread(self._store, partial(step, self._store, job))
+
+    def _create(self, app: str, user: str, name: str, state: _Json) -> Session:
+        if self._keyed.find("session", app, user, name) is not None:
+            raise AlreadyExistsError(f"Session with id {name} already exists.")
+        record = self._made("session", app, user, name)
+        self._share(app, user, state)
+        append(self._store, _dialog(record), Custom.exact(_STATE, _own(state)))
+        return self._session(record)
+
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        """Return a session with its events and the state that it sees, or None."""
+        return await in_thread(self._store, partial(self._get, app_name, user_id, (session_id or "").strip(), config))
+
+    def _get(self, app: str, user: str, name: str, config: GetSessionConfig | None) -> Session | None:
+        record = self._keyed.find("session", app, user, name)
+        return None if record is None else self._session(record, config)
+
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        """Return the sessions of an app, or of one of its users, with their state and no events, oldest activity first."""
+        return await in_thread(self._store, partial(self._list, app_name, user_id))
+
+    def _list(self, app: str, user: str | None) -> ListSessionsResponse:
+        found = [
+            self._session(record, GetSessionConfig(num_recent_events=0))
+            for record, about in self._keyed.all(subject=user)
+            if about["kind"] == "session" and about["app"] == app and user in {None, about["user"]}
+        ]
+        found.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
+        return ListSessionsResponse(sessions=found)
+
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        """Move a session to the trash, if there is one."""
+        job = partial(self._keyed.drop, "session", app_name, user_id, (session_id or "").strip())
+        await in_thread(self._store, partial(step, self._store, job))
+
+    async def get_user_state(self, *, app_name: str, user_id: str) -> _Json:
+        """Return the state that all sessions of a user share, without the prefix."""
+        return await in_thread(self._store, partial(self._shared, "user", app_name, user_id))
+
+    # --- events --------------------------------------------------------------------------------------------------------
+
+    async def append_event(self, session: Session, event: Event) -> Event:
+        """Write an event with its changes of the state, all or nothing. Partial events and temporary state are not written.
+
+        Raises:
+            StaleSessionError: Another process continued the session since it was loaded.
+            SessionNotFoundError: The session does not exist.
+        """
+        if event.partial:
+            return event
+        self._apply_temp_state(session, event)
+        event = self._trim_temp_delta_state(event)
+        written = event.model_dump(mode="json", by_alias=True, exclude_defaults=True, fallback=repr)
+        job = partial(self._append, session, written, _json(event.actions.state_delta))
+        session._storage_update_marker = await in_thread(self._store, partial(step, self._store, job))  # noqa: SLF001 - the kit's own field for it
+        session.last_update_time = event.timestamp
+        return self._commit_event_to_session(session, event)
+
+    def _append(self, session: Session, event: _Json, state: _Json) -> str:
+        record = self._keyed.find("session", session.app_name, session.user_id, session.id)
+        if record is None:
+            raise SessionNotFoundError(f"Session {session.id} not found.")
+        dialog = _dialog(record)
+        if not self._is_current(session, dialog):
+            raise StaleSessionError(
+                f"The session {session.id!r} has been modified in storage since it was loaded, and this event was not written. "
+                "Load it again with get_session(), and run the turn again."
+            )
+        self._share(session.app_name, session.user_id, state)
+        self._write(dialog, event)
+        return self._marker(dialog)
+
+    def _write(self, dialog: DialogId, event: _Json) -> None:
+        message = _message(event)
+        if message is not None:
+            try:
+                append(self._store, dialog, MessageEntry(message=message, raw=exact_json(event)))
+            except InvalidInput:  # a result that answers no open call
+                pass
+            else:
+                return
+        append(self._store, dialog, Custom.exact(_EVENT, event))
+
+    def _is_current(self, session: Session, dialog: DialogId) -> bool:
+        """Return whether a session ends where its dialog ends: by its mark, or by its last event if another service made it."""
+        marker: str | None = session._storage_update_marker  # noqa: SLF001 - the kit's own field for it
+        if marker is not None:
+            return marker == self._marker(dialog)
+        _, *events = self._values(dialog)
+        return bool(events) == bool(session.events) and (not events or events[-1]["id"] == session.events[-1].id)
+
+    def _marker(self, dialog: DialogId) -> str:
+        return str(self._store.last(dialog).turn_head)
+
+    # --- state ---------------------------------------------------------------------------------------------------------
+
+    def _session(self, record: SessionRecord, config: GetSessionConfig | None = None) -> Session:
+        about: Any = record.metadata[FRAMEWORK]
+        app, user, name = (str(about[key]) for key in ("app", "user", "id"))
+        dialog = _dialog(record)
+        marker = self._marker(dialog)
+        state, *events = self._values(dialog)
+        for event in events:
+            state |= _own(event.get("actions", {}).get("stateDelta", {}))
+        for prefix, kind in _SHARED.items():
+            state |= {f"{prefix}{key}": value for key, value in self._shared(kind, app, user).items()}
+        made = Session(
+            id=name,
+            app_name=app,
+            user_id=user,
+            state=state,
+            events=list(map(Event.model_validate, _chosen(events, config))),
+            last_update_time=events[-1]["timestamp"] if events else record.created_at,
+        )
+        made._storage_update_marker = marker  # noqa: SLF001 - the kit's own field for it
+        return made
+
+    def _values(self, dialog: DialogId) -> Iterator[_Json]:
+        """Yield the initial state, and the events."""
+        for _, body in self._store.bodies(dialog):
+            if (text := json.loads(body).get("raw")) is not None:
+                yield json.loads(text)
+
+    def _shared(self, kind: str, app: str, user: str) -> _Json:
+        """Return the state of an app or of a user."""
+        record = self._keyed.find(*_key(kind, app, user))
+        if record is None:
+            return {}
+        dialog = _dialog(record)
+        newest: _Json = json.loads(json.loads(self._store.body(dialog, self._store.last(dialog).seq))["raw"])
+        return newest
+
+    def _share(self, app: str, user: str, state: Mapping[str, Any]) -> None:
+        """Write the parts of a state that belong to the app and to the user."""
+        for prefix, kind in _SHARED.items():
+            if changed := {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}:
+                record = self._keyed.find(*_key(kind, app, user)) or self._made(*_key(kind, app, user))
+                known = self._shared(kind, app, user) if self._store.last(_dialog(record)).seq >= 0 else {}
+                append(self._store, _dialog(record), Custom.exact(_STATE, known | changed))
+
+    def _made(self, kind: str, app: str, user: str = "", name: str = "") -> SessionRecord:
+        """Create what a key names, with one dialog."""
+        about = {"kind": kind, "app": app, "user": user, "id": name}
+        key = (kind, app, user, name) if kind == "session" else _key(kind, app, user)
+        record = self._keyed.make(*key, name=name or f"{FRAMEWORK} state of {user or app}", subject=user, about=about)
+        owner = app if kind == "session" else f"{FRAMEWORK} state"
+        node = Node(
+            dialog_id=_dialog(record),
+            session_id=record.session_id,
+            owner=owner,
+            created_at=now(),
+            relation="root" if kind == "session" else "subagent",  # a state is not a conversation
+            metadata={FRAMEWORK: about},
+        )
+        create(self._store, node)
+        return self._store.update_session(record.session_id, root=node.dialog_id)
+
+
+def _dialog(record: SessionRecord) -> DialogId:
+    """Return the id of the dialog of a session. It is derived, so only one of two writers creates it."""
+    return derive_dialog_id(record.session_id, FRAMEWORK)
+
+
+def _key(kind: str, app: str, user: str) -> tuple[str, ...]:
+    return (kind, app) if kind == "app" else (kind, app, user)
+
+
+def _own(state: Mapping[str, Any]) -> _Json:
+    """Return the part of a state that belongs to the session alone."""
+    shared = (*_SHARED, State.TEMP_PREFIX)
+    return {key: value for key, value in state.items() if not key.startswith(shared)}
+
+
+def _json(state: Mapping[str, Any]) -> _Json:
+    value: _Json = to_jsonable_python(dict(state), fallback=repr)
+    return value
+
+
+def _chosen(events: list[_Json], config: GetSessionConfig | None) -> list[_Json]:
+    if config is None:
+        return events
+    if config.num_recent_events is not None:
+        events = events[len(events) - min(config.num_recent_events, len(events)) :]
+    return [event for event in events if event["timestamp"] >= (config.after_timestamp or 0)]
+
+
+def _message(event: Mapping[str, Any]) -> Message | None:
+    """Return what an event says, or None."""
+    content = event.get("content")
+    if not isinstance(content, Mapping) or not content.get("parts"):
+        return None
+    try:
+        (message,) = read_messages([content], "gemini")
+    except PalaverError:
+        return None
+    about = {
+        "name": event.get("author") or None,
+        "model": event.get("modelVersion"),
+        "usage": event.get("usageMetadata"),
+    }
+    return message.model_copy(update={key: value for key, value in about.items() if value})

@@ -1,0 +1,220 @@
+"""Google's Agent Development Kit on stores of palaver: its own service in memory as the oracle, stale sessions, and conversations that can be read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver import Session
+from palaver.store import MemoryStore, Store
+
+adk = pytest.importorskip("google.adk.sessions", reason="google-adk is not installed: ./run integrations")
+events = pytest.importorskip("google.adk.events")
+errors = pytest.importorskip("google.adk.errors.already_exists_error")
+missing = pytest.importorskip("google.adk.errors.session_not_found_error")
+stale = pytest.importorskip("google.adk.errors._stale_session_error")
+base = pytest.importorskip("google.adk.sessions.base_session_service")
+types = pytest.importorskip("google.genai.types")
+adapter = pytest.importorskip("palaver.integrations.google_adk")
+
+ME = {"app_name": "app", "user_id": "ann", "session_id": "talk"}
+
+
+def event(number: int = 1, words: str = "", **delta: Any) -> Any:  # noqa: ANN401 - an event
+    """Return an event that says words and changes the state."""
+    content = types.Content(role="user", parts=[types.Part(text=words)]) if words else None
+    actions = events.EventActions(state_delta=delta)
+    return events.Event(
+        id=f"e{number}",
+        author="user",
+        invocation_id=f"i{number}",
+        timestamp=float(number),
+        content=content,
+        actions=actions,
+    )
+
+
+# --- the oracle ---------------------------------------------------------------------------------------------------------
+
+USERS, NAMES = st.sampled_from(["ann", "bob"]), st.sampled_from(["s1", "s2"])
+STATE = st.dictionaries(
+    st.sampled_from(["k", "app:k", "user:k", "temp:k"]), st.none() | st.integers(0, 3) | st.just([1]), max_size=3
+)
+ACT = st.tuples(st.sampled_from(["create", "append", "append", "delete", "forget"]), USERS, NAMES, STATE)
+CONFIG = st.none() | st.builds(
+    base.GetSessionConfig, num_recent_events=st.none() | st.integers(0, 3), after_timestamp=st.none() | st.just(3.0)
+)
+
+
+class Pair:
+    """Our service and the kit's in memory, told the same. Ours is a new one now and then, as another process would have."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.ours = adapter.PalaverSessionService(self.store)
+        self.theirs = adk.InMemorySessionService()
+        self.count = 0
+
+    async def act(self, what: str, user: str, name: str, state: dict[str, Any]) -> None:
+        """Call both."""
+        self.count += 1
+        where = {"app_name": "app", "user_id": user, "session_id": name}
+        done = []
+        for service in (self.ours, self.theirs):
+            try:
+                if what == "create":
+                    done.append((await service.create_session(**where, state=dict(state))).state)
+                elif what == "delete":
+                    await service.delete_session(**where)
+                elif what == "append" and (session := await service.get_session(**where)):
+                    await service.append_event(session, event(self.count, "Hello", **state))
+                    done.append((session.state, session.events, session.last_update_time))
+            except errors.AlreadyExistsError:
+                done.append(what)
+        assert not done or done[0] == done[1]
+        if what == "forget":
+            self.ours = adapter.PalaverSessionService(self.store)
+
+    async def seen(self, service: Any, config: Any) -> list[Any]:  # noqa: ANN401 - either service
+        """Return all that a service gives, times of creation apart."""
+        found: list[Any] = []
+        for user in ("ann", "bob"):
+            found.append(await service.get_user_state(app_name="app", user_id=user))
+            for name in ("s1", "s2"):
+                session = await service.get_session(app_name="app", user_id=user, session_id=name, config=config)
+                found.append(session and (session.state, session.events))
+        for asked in (None, "ann", "nobody"):
+            listed = (await service.list_sessions(app_name="app", user_id=asked)).sessions
+            found.append(
+                sorted((each.user_id, each.id, str(sorted(each.state.items())), each.events) for each in listed)
+            )
+        return found
+
+
+@settings(max_examples=40)
+@given(st.lists(ACT, max_size=12), CONFIG)
+def test_service_equals_the_service_in_memory(acts: list[Any], config: Any) -> None:  # noqa: ANN401 - the kit's
+    """Whatever is created, appended, deleted and asked: sessions, events, state of app, user and session are the same."""
+
+    async def run() -> None:
+        pair = Pair()
+        for act in acts:
+            await pair.act(*act)
+        assert await pair.seen(pair.ours, config) == await pair.seen(pair.theirs, config)
+
+    asyncio.run(run())
+
+
+# --- what the kit's own service in memory does not keep ------------------------------------------------------------------
+
+
+def test_a_stale_session_is_refused(new_store: Callable[[], Store]) -> None:
+    """Of two processes on one session the later one is told, with what to do, and its event is not written (adk 4751)."""
+
+    async def run() -> None:
+        store = new_store()
+        ours, theirs = (adapter.PalaverSessionService(store) for _ in range(2))
+        await ours.create_session(**ME)
+        mine, other = await ours.get_session(**ME), await theirs.get_session(**ME)
+        await theirs.append_event(other, event(1, "First", k=1))
+        with pytest.raises(stale.StaleSessionError, match=r"'talk' has been modified in storage.*get_session\(\)"):
+            await ours.append_event(mine, event(2, "Second", k=2))
+        mine = await ours.get_session(**ME)
+        await ours.append_event(mine, event(2, "Second", k=2))
+        await ours.append_event(mine, event(3, "Third"))
+        seen = await theirs.get_session(**ME)
+        assert [found.invocation_id for found in seen.events] == ["i1", "i2", "i3"]
+        assert seen.state == {"k": 2}
+        mine._storage_update_marker = None  # as a session that was made by hand
+        await ours.append_event(mine, event(4))
+        seen._storage_update_marker = None
+        with pytest.raises(stale.StaleSessionError):
+            await ours.append_event(seen, event(5))
+
+    asyncio.run(run())
+
+
+def test_writers_at_the_same_time_lose_nothing(new_store: Callable[[], Store]) -> None:
+    """Two services that append at once, each loading again when it is told: every event is there once, in each one's order."""
+
+    async def write(service: Any, who: str) -> None:  # noqa: ANN401 - a service
+        for number in range(6):
+            while True:
+                try:
+                    await service.append_event(
+                        await service.get_session(**ME), event(number, f"{who}{number}", **{f"app:{who}": number})
+                    )
+                    break
+                except stale.StaleSessionError:
+                    pass
+
+    async def run() -> None:
+        store = new_store()
+        ours, theirs = (adapter.PalaverSessionService(store) for _ in range(2))
+        await ours.create_session(**ME)
+        await asyncio.gather(write(ours, "a"), write(theirs, "b"))
+        session = await ours.get_session(**ME)
+        said = [found.content.parts[0].text for found in session.events]
+        assert [words for words in said if words[0] == "a"] == [f"a{number}" for number in range(6)]
+        assert [words for words in said if words[0] == "b"] == [f"b{number}" for number in range(6)]
+        assert session.state == {"app:a": 5, "app:b": 5}
+
+    asyncio.run(run())
+
+
+def test_events_come_back_and_can_be_read(store: Store) -> None:
+    """Calls, results, bytes, usage and the kit's own fields come back equal; the conversation is a dialog of messages."""
+    call = types.Part(function_call=types.FunctionCall(id="c1", name="weather", args={"town": "Oslo"}))
+    answer = types.Part(function_response=types.FunctionResponse(id="c1", name="weather", response={"output": "-4"}))
+    usage = types.GenerateContentResponseUsageMetadata(
+        prompt_token_count=7, candidates_token_count=2, total_token_count=9
+    )
+    said = [
+        (
+            "user",
+            [types.Part(text="Is it cold?"), types.Part.from_bytes(data=b"\xff\xfe", mime_type="application/pdf")],
+            {},
+        ),
+        ("bot", [types.Part(text="I look."), call], {"usage_metadata": usage, "model_version": "gemini-3-pro"}),
+        ("bot", [answer], {"long_running_tool_ids": {"c1"}}),
+        ("bot", [types.Part(text="Yes.")], {"turn_complete": True, "custom_metadata": {"x": None}}),
+    ]
+
+    async def run() -> None:
+        service = adapter.PalaverSessionService(store)
+        session = await service.create_session(**ME, state={"key": "value"})
+        for author, parts, more in said:
+            role = "model" if author == "bot" and parts[0].function_response is None else "user"
+            await service.append_event(
+                session, events.Event(author=author, content=types.Content(role=role, parts=parts), **more)
+            )
+        assert await service.get_session(**ME) == session
+
+    asyncio.run(run())
+    stored = Session.open(store, "talk").root.messages
+    assert [message.role.value for message in stored] == ["user", "assistant", "tool", "assistant"]
+    assert [call.name for message in stored for call in message.tool_calls()] == ["weather"]
+    assert (stored[1].usage.input_tokens, stored[1].model, stored[1].name) == (7, "gemini-3-pro", "bot")
+    assert stored[2].tool_results()[0].text() == "-4"
+
+
+def test_missing_and_known_sessions_are_refused(store: Store) -> None:
+    """An id that is taken, and a session that was deleted, are the kit's own errors; a padded id is the same id."""
+
+    async def run() -> None:
+        service = adapter.PalaverSessionService(store)
+        session = await service.create_session(**{**ME, "session_id": " talk "})
+        assert session.id == "talk"
+        with pytest.raises(errors.AlreadyExistsError):
+            await service.create_session(**ME)
+        await service.delete_session(**ME)
+        with pytest.raises(missing.SessionNotFoundError):
+            await service.append_event(session, event())
+        assert (await service.create_session(app_name="app", user_id="ann")).id
+
+    asyncio.run(run())
