@@ -282,12 +282,13 @@ def calls(found: Sequence[object]) -> bytes:
 LINES = ("claude-code", "codex", "pi", "gemini-cli", "copilot-cli", "entire")
 """The formats that are JSON lines."""
 
-ROWS = ("llm-log", "oasst", "smolagents")
+ROWS = ("llm-log", "oasst", "openhands-events", "smolagents")
 """The formats that are JSON lines, each a whole conversation or request."""
 
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
+    *("chatgpt", "claude-ai"),
 )
 """The formats that are a document, or an archive of documents."""
 

@@ -22,7 +22,13 @@ from tests.recorded import RECORDINGS, Recording, recordings
 SESSIONS = ("claude_code", "codex", "pi")
 LISTS = ("tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls", "inspect")
 TREES = ("moatless_tree", "oasst_tree")
-OTHERS = {"copilot_cli": "copilot-cli", "cline_sdk": "cline", "openclaw_bench": "openclaw-bench", "aider": "aider"}
+OTHERS = {
+    "copilot_cli": "copilot-cli",
+    "cline_sdk": "cline",
+    "openclaw_bench": "openclaw-bench",
+    "aider": "aider",
+    "openhands": "openhands-events",
+}
 LOGS = ("llm_log", "smolagents", "longmemeval", "entire_compact")
 READ = {
     **{kind: kind.replace("_", "-") for kind in (*SESSIONS, *LISTS, "swe_agent", "gemini_cli")},
@@ -45,6 +51,8 @@ DIFFERENCES: Mapping[tuple[str, str], tuple[float, str]] = {
         -0.5031,
         "what simulating the customer cost is known of whole trajectories only, and stands in their metadata",
     ),
+    ("openhands/multi_swe_bench_example_output.jsonl.zst", "tool_results"): (-2, "two errors answer no call"),
+    ("openhands/resolver_mock_output.jsonl.zst", "cost_usd"): (-1.2236, "known of whole runs only, in their metadata"),
     ("copilot_cli/agentv_d8_8be769afd1_0.jsonl.zst", "messages"): (-3, "instructions that are in force already"),
     **{
         (f"specstory_md/{page}.md.zst", column): (more, why)

@@ -33,6 +33,10 @@ MIRRORS = {
         "build_action execute_action input usage response choices": "the requests as they were sent; a note counts them",
         "action output properties execution_completion": "the response has the call, and the observation its message",
     },
+    "openhands-events": {
+        "args action": "the response has the call",
+        "tool_call_metadata model_response choices message tool_calls function usage": "each event of a response repeats it",
+    },
     "copilot-cli": {
         "arguments": "the answer has the call",
         "input": "what a hook was passed",

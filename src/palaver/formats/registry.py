@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats.aider import AiderHistory
+from palaver.formats.chatgpt import ChatGptExport
+from palaver.formats.claude_ai import ClaudeAiExport
 from palaver.formats.claude_code import ClaudeCodeFormat
 from palaver.formats.cline import ClineSession
 from palaver.formats.codex import Codex
@@ -24,6 +26,7 @@ from palaver.formats.oasst import OpenAssistant
 from palaver.formats.openclaw_bench import OpenClawBench
 from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
+from palaver.formats.openhands_events import OpenHandsEvents
 from palaver.formats.pi import PiFormat
 from palaver.formats.plain import PLAIN
 from palaver.formats.smolagents import Smolagents
@@ -88,6 +91,9 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     ClineSession(),
     OpenClawBench(),
     AiderHistory(),
+    OpenHandsEvents(),
+    ChatGptExport(),
+    ClaudeAiExport(),
     Moatless(),
     OpenAssistant(),
     EntireCompact(),

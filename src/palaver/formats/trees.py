@@ -41,6 +41,10 @@ class TreeWriter:
         self._ends: list[Mark] = []
         self._start = self.root.mark()
 
+    def key(self, number: int) -> str:
+        """Return the key of the dialog of a node."""
+        return self._keys[number]
+
     def node(self, number: int, place: str, say: Callable[[DialogWriter], Iterator[Event]]) -> Iterator[Event]:
         """Return the events of a node; `say` puts its entries. Call it for each node in turn."""
         key, parent = self._keys[number], self._parents[number]
