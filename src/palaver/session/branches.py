@@ -158,8 +158,7 @@ class Rewind(Generic[D]):
         """
         store, left = self._session.store, self._session.store.node(self.dialog_id)
         root = store.session(left.session_id).root == left.dialog_id
-        about = {_FROM: {"dialog": left.dialog_id, "root": root}}
-        node = child_of(left, self._spans, self.kept, relation=REWIND, metadata=about)
+        node = rewound(left, self._spans, self.kept, root=root)
         with store.transaction():
             actual = store.last(left.dialog_id).turn_head
             if actual != self._turn_head:
@@ -183,6 +182,19 @@ class Rewind(Generic[D]):
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+
+def rewound(left: Node, spans: tuple[Span, ...], kept: int, *, root: bool) -> Node:
+    """Return the dialog that a rewind creates.
+
+    Args:
+        left: The original dialog.
+        spans: The entries that stay.
+        kept: The number of messages in them.
+        root: Whether the original is the dialog to continue with, which the new one then becomes.
+    """
+    about = {_FROM: {"dialog": left.dialog_id, "root": root}}
+    return child_of(left, spans, kept, relation=REWIND, metadata=about)
 
 
 def rewind(session: OpenSession[D], dialog: OpenDialog, to: Handle | str | None) -> Rewind[D]:
