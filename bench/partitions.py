@@ -60,9 +60,10 @@ _MULTIPLY = (
     ORDER BY p.session_no, e.seq
     """,
     """
-    INSERT INTO texts (session_no, dialog_no, seq, deflated, tokens)
+    INSERT INTO texts (session_no, dialog_no, seq, deflated, tokens, said)
     SELECT
-      p.session_no, p.dialog_no, x.seq, x.deflated, array_replace(x.tokens, '#' || x.session_no, '#' || p.session_no)
+      p.session_no, p.dialog_no, x.seq, x.deflated,
+      array_to_tsvector(array_replace(tsvector_to_array(x.tokens), '#' || x.session_no, '#' || p.session_no)), x.said
     FROM pairs AS p JOIN texts AS x ON x.session_no = p.old_session AND x.dialog_no = p.old_dialog
     ORDER BY p.session_no, x.seq
     """,

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from socket import socketpair
 from threading import Event, Thread
-from typing import Any, cast
+from typing import cast
 
 import psycopg
 import pytest
@@ -450,28 +450,21 @@ def test_text_of_any_size_is_found(begun: Begun) -> None:
     assert [hit.handle.seq for hit in begun.store.search("word0x", session_id=begun.session)] == [1, 0]
 
 
-def test_search_chooses_texts_before_it_joins(begun: Begun) -> None:
-    """What is sorted are texts alone: the planner cannot know how many match, and joined first, it would read whole tables of entries."""
-    begun.say(b"a lamp")
+def test_search_finds_beyond_the_newest_texts(begun: Begun) -> None:
+    """Hits are the newest ones and complete, whether the newest texts tell rightly how frequent a word is or not."""
+    spread, early = range(0, 2_500, 20), [*range(400), *range(1_500, 2_500, 25)]
+    texts = [f"text{' lamp' * (number in spread)}{' lid' * (number in early)}" for number in range(2_500)]
+    begun.say(*(text.encode() for text in texts))
     begun.store.index(lambda _kind, body: body.decode())
-    database = cast("PostgresStore", begun.store)._db
-    with database.reading() as rows:
-        explained = rows.sql["hits"].replace("SELECT", "EXPLAIN (FORMAT JSON) SELECT", 1)
-        where, values = database.matching("lamp", None)
-        ((plans,),) = rows.ask(explained.replace("/*where*/", where), {**values, "before": 1 << 62, "rows": 64})
-
-    def under_sorts(plan: dict[str, Any], *, sorted_: bool) -> Iterator[str]:
-        below = sorted_ or plan["Node Type"] == "Sort"
-        for part in plan.get("Plans", ()):
-            yield from under_sorts(part, sorted_=below)
-        if sorted_:
-            yield plan["Node Type"]
-
-    assert not [
-        kind
-        for kind in under_sorts(plans[0]["Plan"], sorted_=False)
-        if kind in {"Nested Loop", "Hash Join", "Merge Join"}
-    ]
+    for query, having in (
+        ("lamp", spread),
+        ("lid", early),
+        ("text", range(2_500)),
+        ("lamp lid", sorted({*spread} & {*early})),
+    ):
+        newest = sorted(having, reverse=True)
+        for most in (10, 64, 65, 2_500):
+            assert [hit.handle.seq for hit in begun.store.search(query, limit=most)] == newest[:most]
 
 
 def test_own_statements_belong_to_the_transaction(url: str) -> None:

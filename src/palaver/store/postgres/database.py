@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
@@ -30,9 +29,18 @@ from palaver.store.sql.statements import statements
 from palaver.store.sql.store import SqlStore
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
-_BEGUN = """(EXISTS (SELECT 1 FROM unnest(x.tokens) AS token WHERE starts_with(token, :whole#))
-  OR x.tokens @> :first# AND EXISTS (SELECT 1 FROM unnest(x.tokens) AS token WHERE starts_with(token, :last#)))"""
-"""A text has tokens that begin as one of the query does, or as its parts do."""
+
+_MOST_BYTES = 1_000_000
+"""A tsvector has less than 1 MB of words (https://www.postgresql.org/docs/current/textsearch-limitations.html)."""
+
+_UNKEPT = "#"
+"""Stands for all tokens of a text with more; no token is so. Every search looks for it, and the text itself decides."""
+
+_SAMPLE = 1000
+"""So many of the newest texts tell how frequent the words of a query are."""
+
+_MARGIN = 1.5
+"""Of so many times as many texts as should have enough hits by the sample, the hits are looked up."""
 
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _SCRUBBED = "entries, texts, indexed, payload_refs, blobs, blob_bytes, sources, dialogs, files, activity, sessions, leases, receipts, gone"
@@ -252,36 +260,33 @@ class PostgresDatabase(DatabaseOf[Connection]):
 
     # --- what only PostgreSQL can be asked ----------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
-        """Return the condition for a query that has words: arrays of tokens that a text must contain."""
-        values: dict[str, Any] = {"all": [] if session_no is None else [f"#{session_no}"]}
-        conditions = ["x.tokens @> :all"]
-        for number, (whole, parts) in enumerate(text.terms(query)):
-            if not parts:
-                values["all"].append(whole)
-                continue
-            values[f"whole{number}"], values[f"parts{number}"] = [whole], list(parts)
-            conditions.append(f"(x.tokens @> :whole{number} OR x.tokens @> :parts{number})")
-        return " AND ".join(conditions), values
+    def tokens(self, said: str, rest: str) -> Mapping[str, object]:
+        """Return the tokens of a text, each once; of one with more than a tsvector has room for a mark that every search looks for."""
+        people = {*said.split()}
+        every = people.union(rest.split())
+        if sum(len(token.encode()) for token in every) > _MOST_BYTES:
+            people = every = {_UNKEPT}
+        return {"said": list(people), "every": list(every)}
 
-    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
-        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said.
+    def matching(
+        self, rows: Rows, query: str, session_no: int | None, before: int, most: int, *, begun: bool
+    ) -> list[tuple[int, bool]]:
+        """Return the newest texts before a number that have all tokens of a query: their numbers, and whether it was said.
 
-        An index of arrays knows whole tokens only; what tokens begin with is looked for in each row.
+        The index names all texts with a word, in no order: of a frequent one it is asked only for the newest texts that should have enough.
         """
-        said_in = [] if session_no is None else [f"#{session_no}"]
-        values: dict[str, Any] = {"all": said_in, "session_no": session_no, "rows": most}
-        conditions = []
-        for number, (whole, parts) in enumerate(text.terms(query)):
-            conditions.append(_BEGUN.replace("#", str(number)))
-            values |= {
-                f"whole{number}": whole,
-                f"first{number}": list(parts[:-1]),
-                f"last{number}": (parts or (whole,))[-1],
-            }
-        begun = " AND ".join(conditions)
-        statement = rows.sql["postings"].replace("/*said*/", begun.replace("x.tokens", "x.said"))
-        return list(rows.ask(statement.replace("/*where*/", f"x.tokens @> :all AND {begun}"), values))
+        values = {"query": _tsquery(query, session_no, begun=begun), "before": before}
+        since = 0
+        if session_no is None:
+            newest = rows.all("newest_texts", **values, rows=_SAMPLE)
+            found = [(number, said) for number, had, said in newest if had]
+            if len(found) >= most or len(newest) < _SAMPLE:
+                return found[:most]
+            if found:
+                since = max(0, newest[0][0] - int(_MARGIN * most * _SAMPLE / len(found)))
+        values |= {"session_no": session_no, "rows": most}
+        found = rows.all("matching", **values, since=since)
+        return found if len(found) == most or not since else rows.all("matching", **values, since=0)
 
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
         """Write the tables anew, so that no deleted row stays in the server's files; or only let its space be used again.
@@ -303,6 +308,17 @@ class PostgresDatabase(DatabaseOf[Connection]):
         return (
             () if thorough else ("dead rows lie in the pages of the tables until they are written anew (VACUUM FULL)",)
         )
+
+
+def _tsquery(query: str, session_no: int | None, *, begun: bool) -> str:
+    """Return the condition that texts have a query's tokens, or so many that they could not be kept; no token has a quote in it."""
+    star = ":*" if begun else ""
+    tokens = [
+        " | ".join([f"'{whole}'{star}", *([" & ".join(f"'{part}'" for part in parts) + star] if parts else [])])
+        for whole, parts in text.terms(query)
+    ]
+    having = f"({') & ('.join(tokens)}) | '{_UNKEPT}'"
+    return having if session_no is None else f"'#{session_no}' & ({having})"
 
 
 # --- the store ------------------------------------------------------------------------------------------------------------------------

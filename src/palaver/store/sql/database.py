@@ -178,13 +178,24 @@ class DatabaseOf(ABC, Generic[Connection]):
         """Return what is wrong with the storage itself, (place, code, what), where this is not the business of a server."""
         return iter(())
 
-    @abstractmethod
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
-        """Return the condition of a full-text search, and its values."""
+    def tokens(self, said: str, rest: str) -> Mapping[str, object]:
+        """Return the tokens of a text (`palaver.store.text.columns`) as the index keeps them: values of the statement that adds it."""
+        return {"said": said, "rest": rest}
 
     @abstractmethod
-    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
-        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said."""
+    def matching(
+        self, rows: Rows, query: str, session_no: int | None, before: int, most: int, *, begun: bool
+    ) -> list[tuple[int, bool]]:
+        """Return the newest texts before a number that have all tokens of a query: their numbers, and whether it was said.
+
+        Args:
+            rows: Where to read.
+            query: The query; it has words.
+            session_no: The session; None for all.
+            before: The numbers are smaller.
+            most: How many at most.
+            begun: Whether tokens count that begin with one of the query.
+        """
 
     # --- connections ------------------------------------------------------------------------------------------------------------
 

@@ -69,8 +69,7 @@ def _add(db: Database, place: Place, batch: list[_Read]) -> bool:
     made = []
     for seq, _digest, said in batch:
         if said:
-            people, rest = text.columns(said)
-            made.append({**numbers, "seq": seq, "deflated": text.deflated(said), "said": people, "rest": rest})
+            made.append({**numbers, "seq": seq, "deflated": text.deflated(said), **db.tokens(*text.columns(said))})
     with db.writing() as rows:
         if rows.one("dialog_lock_index", dialog_no=place[2]) is None:
             return False
@@ -128,25 +127,23 @@ def _hits(
 
 def _postings(db: Database, phrase: str, session: int | None) -> list[tuple[int, bool]]:
     with db.reading() as rows:
-        return db.postings(rows, phrase, session, text.MOST_POSTINGS)
+        return db.matching(rows, phrase, session, _NEVER, text.MOST_POSTINGS, begun=text.begins(phrase))
 
 
 def _numbered(db: Database, numbers: Sequence[int], session: int | None) -> list[Row]:
-    """Return the indexed entries of some numbers; whole numbers need no quoting."""
-    where = f"x.text_no IN ({', '.join(map(str, numbers))})"
+    """Return the indexed entries of some numbers, newest first; whole numbers need no quoting."""
     with db.reading() as rows:
-        return rows.where("hits", where, session_no=session, before=_NEVER, rows=len(numbers))
+        return rows.where("hits", f"x.text_no IN ({', '.join(map(str, numbers))})", session_no=session)
 
 
 def _newest(db: Database, query: str, session: int | None) -> Iterator[Row]:
     """Return the indexed entries, newest first, a page at a time: most searches end within the first."""
-    where, values = db.matching(query, session)
-
-    def page(before: int) -> list[Row]:
+    before, most = _NEVER, _PAGE
+    numbers: list[int] | None = None
+    while numbers is None or len(numbers) == most:
+        if numbers:
+            before, most = numbers[-1], text.MOST_POSTINGS
         with db.reading() as rows:
-            return rows.where("hits", where, **values, session_no=session, before=before, rows=_PAGE)
-
-    newest = page(_NEVER)
-    while newest:
-        yield from newest
-        newest = page(newest[-1][0]) if len(newest) == _PAGE else []
+            numbers = [number for number, _ in db.matching(rows, query, session, before, most, begun=False)]
+        for start in range(0, len(numbers), _PAGE):
+            yield from _numbered(db, numbers[start : start + _PAGE], session)

@@ -189,16 +189,14 @@ class SqliteDatabase(DatabaseOf[apsw.Connection]):
 
     # --- what only SQLite can be asked ------------------------------------------------------------------------------------------
 
-    def matching(self, query: str, session_no: int | None) -> tuple[str, dict[str, object]]:
-        """Return the FTS5 expression for a query that has words."""
-        return "t.tokens MATCH :match", {"match": _expression("said rest", query, session_no)}
-
-    def postings(self, rows: Rows, query: str, session_no: int | None, most: int) -> list[tuple[int, bool]]:
-        """Return the newest texts that have tokens beginning with those of a query: their numbers, and whether they were said."""
+    def matching(
+        self, rows: Rows, query: str, session_no: int | None, before: int, most: int, *, begun: bool
+    ) -> list[tuple[int, bool]]:
+        """Return the newest texts before a number that have all tokens of a query: their numbers, and whether it was said."""
 
         def numbers(columns: str) -> list[int]:
-            match = _expression(columns, query, session_no, star="*" if text.begins(query) else "")
-            return [number for (number,) in rows.where("postings", "t.tokens MATCH :match", match=match, rows=most)]
+            match = _expression(columns, query, session_no, star="*" if begun else "")
+            return [number for (number,) in rows.all("matching", match=match, before=before, rows=most)]
 
         said = frozenset(numbers("said"))
         return [(number, number in said) for number in numbers("said rest")]

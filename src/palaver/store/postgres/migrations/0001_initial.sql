@@ -150,7 +150,7 @@ CREATE INDEX sources_of_session ON sources (session_no);
 
 -- The full-text index is derived: `indexed` says how many entries of a dialog are in it, `texts` holds their texts, deflated, which decide
 -- what matches, and their tokens as palaver.store.text cuts them, with the session's number after a number sign, which no token can be;
--- and once more those of what people and models said.
+-- and once more those of what people and models said. A text with more tokens than a tsvector has room for has a number sign instead of all.
 
 CREATE TABLE indexed (
   session_no bigint NOT NULL,
@@ -165,8 +165,8 @@ CREATE TABLE texts (
   seq integer NOT NULL,
   text_no bigint GENERATED ALWAYS AS IDENTITY,
   deflated bytea NOT NULL,
-  tokens text[] NOT NULL,
-  said text[] NOT NULL,
+  tokens tsvector NOT NULL,
+  said tsvector NOT NULL,
   PRIMARY KEY (session_no, dialog_no, seq)
 );
 

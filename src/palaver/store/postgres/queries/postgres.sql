@@ -17,8 +17,7 @@ UPDATE {s}entries SET body = :body WHERE session_no = :session_no AND dialog_no 
 INSERT INTO {s}texts (session_no, dialog_no, seq, deflated, tokens, said)
 VALUES (
   :session_no, :dialog_no, :seq, :deflated,
-  ARRAY(SELECT DISTINCT unnest(string_to_array(:said || ' ' || :rest || ' #' || CAST(:session_no AS text), ' '))),
-  ARRAY(SELECT DISTINCT unnest(string_to_array(CAST(:said AS text), ' ')))
+  array_to_tsvector(CAST(:every AS text[]) || ('#' || CAST(:session_no AS text))), array_to_tsvector(CAST(:said AS text[]))
 );
 
 -- name: text_remove
@@ -45,16 +44,26 @@ SELECT session_id FROM {s}sessions
 WHERE session_no >> CAST(:bits AS integer) <> CAST(CAST('x' || right(session_id, 4) AS bit(16)) AS integer) % CAST(:partitions AS integer)
 ORDER BY session_id LIMIT 1000;
 
--- name: postings
-SELECT x.text_no, /*said*/ FROM {s}texts AS x WHERE /*where*/ ORDER BY x.text_no DESC LIMIT :rows;
+-- name: newest_texts
+-- The newest texts, whether they have the tokens of a query, and whether these were said.
+SELECT x.text_no, x.tokens @@ CAST(:query AS tsquery), x.said @@ CAST(:query AS tsquery)
+FROM {s}texts AS x WHERE x.text_no < :before ORDER BY x.text_no DESC LIMIT :rows;
+
+-- name: matching
+-- OFFSET 0 keeps the planner, which knows nothing of how many match, from reading texts in the order of their numbers until enough do.
+SELECT x.text_no, x.said
+FROM (
+  SELECT x.text_no, x.said @@ CAST(:query AS tsquery) AS said FROM {s}texts AS x
+  WHERE x.tokens @@ CAST(:query AS tsquery) AND x.text_no >= :since OFFSET 0
+) AS x
+WHERE x.text_no < :before ORDER BY x.text_no DESC LIMIT :rows;
 
 -- name: hits
--- The newest texts are chosen before their entries are looked for: the planner knows nothing of how many match, and would read whole tables.
+-- The texts are chosen before their entries are looked for: the planner would read whole tables.
 SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, e.at, s.trashed_at, x.deflated
 FROM (
   SELECT x.session_no, x.dialog_no, x.seq, x.text_no, x.deflated FROM {s}texts AS x
-  WHERE /*where*/ AND x.text_no < :before
-  ORDER BY x.text_no DESC LIMIT :rows
+  WHERE /*where*/ OFFSET 0
 ) AS x
   CROSS JOIN LATERAL (SELECT s.session_id, s.trashed_at FROM {s}sessions AS s WHERE s.session_no = x.session_no LIMIT 1) AS s
   CROSS JOIN LATERAL (SELECT d.dialog_id FROM {s}dialogs AS d WHERE d.dialog_no = x.dialog_no LIMIT 1) AS d

@@ -65,15 +65,14 @@ SELECT x.dialog_no, x.seq FROM texts AS x WHERE NOT EXISTS (SELECT 1 FROM tokens
 -- name: clock
 SELECT unixepoch('now', 'subsec');
 
--- name: postings
-SELECT t.rowid FROM tokens AS t WHERE /*where*/ ORDER BY t.rowid DESC LIMIT :rows;
+-- name: matching
+SELECT t.rowid FROM tokens AS t WHERE t.tokens MATCH :match AND t.rowid < :before ORDER BY t.rowid DESC LIMIT :rows;
 
 -- name: hits
 SELECT x.text_no, d.dialog_id, x.seq, s.session_id, e.kind, e.role, e.at, s.trashed_at, x.deflated
-FROM tokens AS t
-  JOIN texts AS x ON x.text_no = t.rowid
+FROM texts AS x
   JOIN sessions AS s ON s.session_no = x.session_no
   JOIN dialogs AS d ON d.dialog_no = x.dialog_no
   JOIN headers AS e ON e.session_no = x.session_no AND e.dialog_no = x.dialog_no AND e.seq = x.seq
-WHERE /*where*/ AND t.rowid < :before
-ORDER BY t.rowid DESC LIMIT :rows;
+WHERE /*where*/
+ORDER BY x.text_no DESC;
