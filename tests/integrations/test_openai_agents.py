@@ -157,11 +157,14 @@ def test_pop_and_clear_lose_nothing(new_store: Callable[[], Store]) -> None:
 
 
 def test_a_failed_batch_writes_nothing(store: Store) -> None:
-    """A batch with an item that is not JSON raises, and none of its items is there."""
+    """A batch with an item that is not JSON, or not a dict, raises, and none of its items is there."""
     session = ran(filled(adapter.PalaverSession("s", store), "a"))
     for wrong in (object(), float("nan")):
         with pytest.raises(InvalidInput):
             ran(session.add_items([{"role": "user", "content": "b"}, {"role": "user", "content": wrong}]))
+    for items in ("text", [{"role": "user", "content": "b"}, 1]):
+        with pytest.raises(InvalidInput, match="dict"):
+            ran(session.add_items(items))
     assert said(ran(session.get_items())) == ["a"]
 
 

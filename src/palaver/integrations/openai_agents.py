@@ -136,7 +136,7 @@ class PalaverSession:
         """Append items, all or none.
 
         Raises:
-            InvalidInput: An item is not JSON.
+            InvalidInput: An item is not a dict, or not JSON.
         """
         if items:
             await in_thread(self._store, partial(step, self._store, partial(self._add, items)))
@@ -218,6 +218,11 @@ def _entries(items: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
     """Yield an entry for each item. An item that its message does not say completely is kept as JSON beside it."""
     read = dialect(_DIALECT, (), (), "").reader()
     for item in items:
+        given: object = item
+        if not isinstance(given, dict):
+            raise InvalidInput(
+                f"An item is a dict of the Responses API, not {a_type(given)}.", hint="Pass a list of them."
+            )
         raw = exact_json(item)
         try:
             message = read(json.loads(raw))
