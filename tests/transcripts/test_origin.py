@@ -12,7 +12,9 @@ import pytest
 from palaver.browsing.sessions import OWN, tool_of
 from palaver.erasure import erase
 from palaver.errors import Erased
+from palaver.log import Custom
 from palaver.messages import Usage
+from palaver.session import Session
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import Imported, Importer, export, remember, write_file
 from palaver.transcripts.exporting import TOOLS
@@ -29,14 +31,14 @@ def talk() -> Log:
     log.put(
         system("Be brief."), user("go"), model("I look.", "a", "b"), result("b", "B"), result("a", "A"), model("Done.")
     )
-    log.put(user("again"), model("Yes."))
+    log.put(user("again"), model("Yes."), Custom(custom_type="note"))
     log.store.update_session(log.session, root=log.dialog)
     return log
 
 
-def exported(log: Log, tool: str, folder: Path) -> Path:
+def exported(log: Log, tool: str, folder: Path, *, whole: bool = True) -> Path:
     """Export a session to a file, which the store remembers."""
-    done = export(log.store, log.session, tool, dialog_id=log.dialog)
+    done = export(log.store, log.session, tool, dialog_id=log.dialog, whole=whole)
     path = folder / f"{tool}.jsonl"
     write_file(path, done.pieces)
     remember(log.store, log.session, done, path)
@@ -171,6 +173,22 @@ def test_exported_fork_grows_its_own_branch(tool: str, tmp_path: Path) -> None:
     one = imported(fork, path)
     assert (one.session_id, one.entries > 0) == (log.session, True)
     assert len(sketch(fold(fork.store, fork.dialog))) == len(sketch(fold(log.store, log.dialog))) + 4
+
+
+@EVERY
+def test_continued_view_keeps_its_checkpoint(tool: str, tmp_path: Path) -> None:
+    """A compacted view that was exported and continued stays compacted: the tool's copy of the record is none of its own."""
+    log = talk()
+    for n in range(8):
+        log.put(user(f"read {n}"), model("", f"r{n}"), result(f"r{n}", f"line {n}\n" * 2000), model(f"Read {n}."))
+    Session.open(log.store, log.session).root.compaction.preview(budget=6000).approve()
+    before = sketch(fold(log.store, log.dialog))
+    path = exported(log, tool, tmp_path, whole=False)
+    append(path, tool, "more", "More.")
+    one = imported(log, path)
+    assert (one.session_id, one.dialogs, one.main) == (log.session, 1, log.dialog)
+    assert before[0].startswith("user[[Record of")
+    assert shown(log, one)[:-2] == before
 
 
 def test_second_export_of_the_same_state_forgets_nothing(tmp_path: Path) -> None:

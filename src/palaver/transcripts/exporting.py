@@ -44,14 +44,14 @@ class Exported:
         pieces: Its bytes in pieces, which can be read once.
         report: Content that the format cannot express, or expresses differently, and other dialogs of the session. Empty for a bundle, which contains everything.
         continuing: Where to put a tool's transcript and what to type to continue; None for other formats.
-        dialog_id: The dialog that a tool's transcript shows; None for other formats.
+        end: The dialog that a tool's transcript shows, and the number of its last own entry, or -1; None for other formats.
         exchanges: The exchange that each line of a tool's transcript shows, or None; empty for other formats.
     """
 
     pieces: Iterator[bytes]
     report: Report
     continuing: Continuing | None = None
-    dialog_id: DialogId | None = None
+    end: Handle | None = None
     exchanges: Sequence[Exchange | None] = ()
 
     @property
@@ -175,7 +175,7 @@ def _transcript(store: Store, record: SessionRecord, view: View, tool: Tool) -> 
         pieces=(canonical_json(line.record) + b"\n" for line in lines),
         report=Report(tuple(notes)),
         continuing=tool.continuing(heading),
-        dialog_id=view.dialog_id,
+        end=Handle(view.dialog_id, view.at),
         exchanges=[line.exchange for line in lines],
     )
 

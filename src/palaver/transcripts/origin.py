@@ -32,7 +32,8 @@ def remember(store: Store, session_id: SessionId, exported: Exported, path: Path
         OSError: The file cannot be read.
         StoreError: The store cannot be written to.
     """
-    if exported.dialog_id is None or not any(exported.exchanges):
+    end = exported.end
+    if end is None or not any(exported.exchanges):
         return
     with open_source(path) as source:
         read = [(each, list(each.format.read(each.source))) for each in matches(source) if isinstance(each, Match)]
@@ -41,8 +42,10 @@ def remember(store: Store, session_id: SessionId, exported: Exported, path: Path
     if store.source(identity) is not None or store.source(f"{EXPORTED}{identity}") is not None:
         return
     puts = [event for event in events if isinstance(event, Put)]
-    places = Places(dialogs=dict.fromkeys((put.dialog for put in puts), exported.dialog_id))
-    for put, place in zip(puts, _placed(puts, exported.exchanges), strict=True):
+    places = Places(dialogs=dict.fromkeys((put.dialog for put in puts), end.dialog))
+    repeated = [*_placed(puts, exported.exchanges)]
+    repeated[-1] = end if end.seq >= 0 else repeated[-1]  # what follows the last message was exported, too
+    for put, place in zip(puts, repeated, strict=True):
         places.landed.setdefault(put.dialog, []).append(Landed(put.record, put.digest, place.dialog, place.seq))
     store.put_source(
         SourceRecord(
