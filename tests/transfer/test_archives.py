@@ -90,7 +90,8 @@ def test_session_comes_back_as_it_was(store: Store, tmp_path: Path) -> None:
     request, place = root.calls[-1].request(), root.messages.handle(3)
     about = archive(store, session_id, f"file://{tmp_path}/archive")
     assert isinstance(store, Copyable)
-    assert (store.nodes(session_id), list(store.blob_ids(session_id)), store.sources(session_id)) == ((), [], ())
+    assert (store.nodes(session_id), list(store.blob_ids(session_id))) == ((), [])
+    assert [(source.raw, source.index) for source in store.sources(session_id)] == [(None, None)]
     assert store.search("branch", session_id=session_id) == ()
     assert archived(store.session(session_id)) == about
     assert not list(verify_store(store))
@@ -194,6 +195,25 @@ def test_erasure_reaches_an_archive(store: Store, tmp_path: Path) -> None:
     about = archive(store, other.session_id, "s3://lamps", shelves=Cupboard())
     receipt = erase(store, session=other.session_id)
     assert any(about.address in words for words in receipt.beyond)
+
+
+def test_importing_again_makes_no_second_session(store: Store, tmp_path: Path) -> None:
+    """A file whose session is archived is as it was imported, or the error says how to bring the session back; then it grows."""
+    transcript, importer = Claude(), Importer(store)
+    transcript.user("u1", "Count the lamps.")
+    (file := tmp_path / "talk.jsonl").write_bytes(transcript.bytes())
+    session_id = next(importer.import_path(file)).session_id
+    archive(store, session_id, f"file://{tmp_path}/archive")
+    (same,) = importer.import_path(file)
+    assert (same.session_id, same.outcome, same.entries) == (session_id, "unchanged", 0)
+    transcript.model("a1", "m1", text("Twelve."))
+    file.write_bytes(transcript.bytes())
+    with pytest.raises(InvalidInput, match=f"(?s)is archived.*palaver archive {session_id[:12]} --restore"):
+        list(importer.import_path(file))
+    assert [record.session_id for record in store.sessions()] == [session_id]
+    restore(store, session_id)
+    (grown,) = importer.import_path(file)
+    assert (grown.session_id, grown.outcome, grown.entries > 0) == (session_id, "grown", True)
 
 
 def test_archived_session_is_left_alone_by_a_sync(store: Store, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from palaver.messages.usage import InvokeCost
 from palaver.store.erasing import Erasing, source_name
 from palaver.store.memory import MemoryStore
 from palaver.store.metadata import change_metadata
-from palaver.store.protocol import EXPORTED, USAGE, SessionRecord, SourceRecord, Store
+from palaver.store.protocol import ARCHIVE, EXPORTED, USAGE, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry, redacting
 from palaver.transcripts.landing import Landing
 from palaver.transcripts.sources import is_kept, keep, source_digest
@@ -63,6 +63,10 @@ class Imported:
     outcome: str
     losses: tuple[Loss, ...]
     part: bool = False
+
+
+class _ArchivedError(InvalidInput):
+    """A conversation's session is in an archive, and its file has changed."""
 
 
 def _with_usage(metadata: Mapping[str, Any], cost: InvokeCost, *, fresh: bool) -> Mapping[str, Any]:
@@ -165,12 +169,13 @@ class Importer:
                 The other conversations are imported.
             Conflict: A bundle's history of a session differs from the store's.
             Erased: A conversation was imported and erased, and `again` is False.
+            InvalidInput: The session of a conversation is archived, and the file has changed. The other conversations are imported.
             StoreError: The store failed.
         """
         if is_bundle(path):
             yield self._bundle(Path(path))
             return
-        unread: list[UnsupportedTranscript] = []
+        unread: list[InvalidInput] = []
         count = 0
         for imported in self._imported(path, unread):
             count += 1
@@ -179,7 +184,7 @@ class Importer:
             if not count or error.hint:
                 raise error
 
-    def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
+    def _imported(self, path: str | Path, unread: list[InvalidInput]) -> Iterator[Imported]:
         with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
             file = _ImportedFile(source, source.path)
@@ -202,7 +207,7 @@ class Importer:
                     any_conversation = True
                     try:
                         yield self._conversation(match, _begun(first), events, early, file)
-                    except UnsupportedTranscript as error:
+                    except (UnsupportedTranscript, _ArchivedError) as error:
                         unread.append(error)
                     early = []
                 if not any_conversation:
@@ -215,6 +220,25 @@ class Importer:
             return None
         record = self.store.session(known.session_id)
         return None if record.trashed_at else self._result(match.format.name, record, file.path, "unchanged")
+
+    def _archived(self, match: Match, event: Conversation, identity: str, file: _ImportedFile) -> Imported | None:
+        """Return the session of a conversation if it is in an archive and the file is as it was imported.
+
+        Raises:
+            _ArchivedError: It is in an archive, and the file is not.
+        """
+        own = self.store.source(identity)
+        whole = self.store.source(f"{match.format.name}:{event.part_of}") if event.part_of else None
+        for known in (own, whole):
+            record = None if known is None else self.store.session(known.session_id)
+            if record is not None and ARCHIVE in record.metadata:
+                if own is not None and own.digest == file.digest:
+                    return self._result(match.format.name, record, file.path, "unchanged")
+                raise _ArchivedError(
+                    f"{file.path}: session {record.session_id} is archived, and this file was not imported as it is now.",
+                    hint=f"Run `palaver archive {record.session_id[:12]} --restore`, then import it again.",
+                )
+        return None
 
     def _result(
         self,
@@ -250,6 +274,8 @@ class Importer:
         self, match: Match, event: Conversation, events: Iterator[Event], early: Sequence[Loss], file: _ImportedFile
     ) -> Imported:
         identity = self._own(_identity(file.path, match, event))
+        if (away := self._archived(match, event, identity, file)) is not None:
+            return away
         known = self._known(identity, file)
         erased = known is not None and ERASED_MARK in self.store.session(known.session_id).metadata
         keeps = self.keep_source and self.redactor is None and not erased

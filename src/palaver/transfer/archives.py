@@ -1,7 +1,8 @@
 """Archives: a session leaves its store for a bundle in a folder or in object storage, and comes back under the same ids.
 
 The bundle is written and read back before anything is removed, and the removal is one transaction that fails if the session was written meanwhile. So whatever is
-interrupted, the session is whole in the store, in the archive, or in both. Its row stays, and says where the bundle is.
+interrupted, the session is whole in the store, in the archive, or in both. Its row stays, and says where the bundle is; so do the names of the files that it was
+imported from, or importing them again would make a second session.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ def open_shelf(url: str) -> Shelf:
 
 
 def archive(store: Store, session_id: SessionId, to: str, *, shelves: Shelves = open_shelf) -> Archived:
-    """Move a session into an archive, and return where it is. Its row stays in the store, with its name and metadata.
+    """Move a session into an archive, and return where it is. Its row stays in the store, with its name and metadata and the records of its sources.
 
     Args:
         store: The store.
@@ -216,11 +217,14 @@ def _remove(store: Erasing, session_id: SessionId, before: Mapping[str, Header],
                 hint="Archive it again.",
             )
         payloads, noted = frozenset(store.blob_ids(session_id)), store.files(session_id)
+        sources = store.sources(session_id)
         kept = store.session(session_id)
         eraser.remove_dialogs([node.dialog_id for node in reversed(nodes)])
         eraser.remove_session(session_id)
         eraser.remove_blobs(session_id, eraser.unnamed(session_id, payloads))
         store.create_session(replace(kept, root=None))
+        for source in sources:
+            store.put_source(replace(source, raw=None, index=None))
         for file in chain(noted, [_note(about)]):
             store.note_file(session_id, file)
 

@@ -339,6 +339,7 @@ class Way:
             there = target.source(source.identity)
             gone = isinstance(target, Erasing) and target.gone("source", source_name(source.identity))
             ours = there is None or there.session_id == source.session_id
-            if ours and not gone and not moved and (there is None or there.imported_at < source.imported_at):
+            behind = there is None or there.index is None or there.imported_at < source.imported_at
+            if ours and not gone and not moved and behind:
                 self._bring_payloads(named_by_source(self.source.store, source))
                 target.put_source(source)
