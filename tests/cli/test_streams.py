@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.cli.terminal import progress
+from palaver.cli.terminal import progress, table
 from tests.cli.chats import Terminal
 from tests.cli.commands import PROGRAM, Palaver, child, rollout, talk
 from tests.formats.samples import Claude, call, text
@@ -226,6 +226,14 @@ def test_a_pager_shows_long_output(palaver: Palaver) -> None:
     assert "It is red." in seen
     assert "\x1b]0;" not in seen
     assert "paged" not in on_a_terminal(palaver.store, "show talk --json", PAGER=str(pager))[1]
+
+
+def test_an_id_of_digits_is_not_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids are aligned to the left, whatever digits they have; figures and numbers of calls to the right."""
+    table(("session", "tokens"), [("123456789012", "12"), ("210987654321", "1,912")])
+    assert capsys.readouterr().out.splitlines()[0] == "session       tokens"
+    table(("number of it",), [("1200",)])
+    assert capsys.readouterr().out.splitlines()[1] == "        1200"
 
 
 def test_any_width_and_locale_will_do(stocked: Palaver) -> None:

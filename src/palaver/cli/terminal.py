@@ -106,7 +106,9 @@ def print_json(value: object, stream: TextIO | None = None) -> None:
 # --- tables ---------------------------------------------------------------------------------------------------------------------------
 
 _GAP = 2
-_FIGURE = re.compile(r"[-+~$.,%0-9]*[kM]?")
+_FIGURE = re.compile(
+    r"(?![0-9]{12}\Z)[-+~$.,%0-9]*[kM]?"
+)  # ids are shown with 12 digits, and some have no letter among them
 
 
 def print_rows(
