@@ -162,6 +162,7 @@ def test_a_store_that_may_only_be_read(stocked: Palaver, monkeypatch: pytest.Mon
     assert (searched.code, "are not searched" in searched.err) == (0, True)
     for words in (f"import {file}", "doctor talk --repair", "erase talk --yes", "branch fork talk"):
         is_clear(stocked(*words.split()), 5, "cannot write")
+    is_clear(stocked("open", "--write", "--no-browser"), 5, "cannot write", "Leave --write out")
 
 
 # --- where it is kept -------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from shlex import quote
@@ -22,11 +22,11 @@ from palaver.cli.interrupts import interruptible
 from palaver.cli.location import located
 from palaver.cli.options import JsonOption, StoreOption, opened, store_url
 from palaver.cli.terminal import emit, progress
-from palaver.errors import MissingExtra
+from palaver.errors import MissingExtra, StoreError
 from palaver.explorer.api import Explored
 from palaver.explorer.seen import LastSeen
 from palaver.folders import data_folder
-from palaver.store import Durability, open_store
+from palaver.store import Durability, Store, open_store
 
 if sys.platform != "win32":
     from fcntl import LOCK_EX, LOCK_NB, flock
@@ -87,7 +87,7 @@ def _looked_at(what: str | None, url: str | None, *, write: bool) -> Iterator[tu
     name = PurePath(urlsplit(place).path).name if "://" in place else PurePath(place).name
     marks, option = LastSeen(data_folder() / "seen.json"), "" if url is None else f" --store {_shown(url)}"
     screen = "/" if what is None else urlsplit(what).fragment
-    with opened(url, writes=True) if write else nullcontext() as writer:
+    with _writer(url) if write else nullcontext() as writer:
         if screen.startswith("/"):
             with opened(url, read_only=True) as store:
                 yield Explored(store=store, url=place, name=name, writer=writer, option=option, marks=marks), screen
@@ -96,6 +96,19 @@ def _looked_at(what: str | None, url: str | None, *, write: bool) -> Iterator[tu
         with located(what, url, read_only=True, entries=True) as there:
             store, to = there.dialog.store, _screen(there)
             yield Explored(store=store, url=place, name=name, writer=writer, option=option, marks=marks), to
+
+
+@contextmanager
+def _writer(url: str | None) -> Iterator[Store]:
+    """Open the store for what the page may do."""
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(opened(url, writes=True))
+        except StoreError as error:
+            if error.reason != "read_only":
+                raise
+            raise StoreError(error.message, reason=error.reason, hint="Leave --write out to look at it.") from error
+        yield store
 
 
 def _shown(url: str) -> str:
