@@ -64,7 +64,7 @@ export function Whole({ session }) {
 
 function SessionRow({ row, chosen }) {
   const fresh = row.seen === null || row.seen === undefined ? "" : row.messages > row.seen ? `${count(row.messages - row.seen)} new` : "";
-  const facts = [row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
+  const facts = [row.archived && "archived", row.agent, row.workdir?.split("/").slice(-2).join("/"), row.compactions && counted(row.compactions, "compaction"), row.branches > 1 && counted(row.branches, "branch", "branches"), row.dialogs > row.branches && counted(row.dialogs - row.branches, "sub-agent")];
   const told = facts.filter(Boolean).map(visible);
   return html`<span class="grow">${fresh && html`<b class="good">${fresh}</b> `}<b>${line(row.title || row.name)}</b><br /><span class="quiet">${told.join(" · ")}${chosen && html`${told.length > 0 && " · "}<${Whole} session=${row.session} />`}</span></span>
     <span class="number quiet wide" title=${when(row.updated_at)}>${ago(row.updated_at)}</span>
