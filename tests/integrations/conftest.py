@@ -37,3 +37,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """Return an empty store in a file: what an adapter does with a store's entries does not depend on which one it is."""
     with SqliteStore(tmp_path / "store.db") as made:
         yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def two_stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Store]]:
+    """Return one store through two connections, as two processes have it."""
+    if request.param == "sqlite":
+        with SqliteStore(tmp_path / "both.db") as one, SqliteStore(tmp_path / "both.db") as other:
+            yield one, other
+        return
+    address = emptied(request.getfixturevalue("postgres_server"))
+    with PostgresStore(address) as one, PostgresStore(address) as other:
+        yield one, other

@@ -47,9 +47,9 @@ def test_the_sdk_reads_what_it_wrote(store: Store) -> None:
     assert [one.text_content() for one in Session.open(store, "Files").root.messages] == ["Which files?", "None."]
 
 
-def test_writers_at_the_same_time_lose_nothing(store: Store) -> None:
+def test_writers_at_the_same_time_lose_nothing(two_stores: tuple[Store, Store]) -> None:
     """Two adapters on one session, each from tasks of its own: every record is there once, those of a caller in his order."""
-    ours, theirs = (adapter.PalaverSessionStore(store) for _ in range(2))
+    ours, theirs = map(adapter.PalaverSessionStore, two_stores)
 
     async def work() -> list[dict[str, Any]]:
         jobs = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -113,12 +112,11 @@ def test_service_equals_the_service_in_memory(acts: list[Any], config: Any) -> N
 # --- what the kit's own service in memory does not keep ------------------------------------------------------------------
 
 
-def test_a_stale_session_is_refused(new_store: Callable[[], Store]) -> None:
+def test_a_stale_session_is_refused(two_stores: tuple[Store, Store]) -> None:
     """Of two processes on one session the later one is told, with what to do, and its event is not written (adk 4751)."""
 
     async def run() -> None:
-        store = new_store()
-        ours, theirs = (adapter.PalaverSessionService(store) for _ in range(2))
+        ours, theirs = map(adapter.PalaverSessionService, two_stores)
         await ours.create_session(**ME)
         mine, other = await ours.get_session(**ME), await theirs.get_session(**ME)
         await theirs.append_event(other, event(1, "First", k=1))
@@ -139,7 +137,7 @@ def test_a_stale_session_is_refused(new_store: Callable[[], Store]) -> None:
     asyncio.run(run())
 
 
-def test_writers_at_the_same_time_lose_nothing(new_store: Callable[[], Store]) -> None:
+def test_writers_at_the_same_time_lose_nothing(two_stores: tuple[Store, Store]) -> None:
     """Two services that append at once, each loading again when it is told: every event is there once, in each one's order."""
 
     async def write(service: Any, who: str) -> None:  # noqa: ANN401 - a service
@@ -154,8 +152,7 @@ def test_writers_at_the_same_time_lose_nothing(new_store: Callable[[], Store]) -
                     pass
 
     async def run() -> None:
-        store = new_store()
-        ours, theirs = (adapter.PalaverSessionService(store) for _ in range(2))
+        ours, theirs = map(adapter.PalaverSessionService, two_stores)
         await ours.create_session(**ME)
         await asyncio.gather(write(ours, "a"), write(theirs, "b"))
         session = await ours.get_session(**ME)

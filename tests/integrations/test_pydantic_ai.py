@@ -139,14 +139,14 @@ def test_a_conversation_goes_on_in_another_process(new_store: Callable[[], Store
     assert [message.text_content() for message in stored[-2:]] == ["Second", "Two."]
 
 
-def test_the_loser_of_a_race_is_told(new_store: Callable[[], Store]) -> None:
+def test_the_loser_of_a_race_is_told(two_stores: tuple[Store, Store]) -> None:
     """Of two processes that continue one dialog, the later one fails with Conflict before its tool runs; what both stored is there."""
-    store = new_store()
+    store, another_store = two_stores
     Session.create(store, "talk")
     ran: list[int] = []
 
     def meanwhile(_: Any) -> Any:  # noqa: ANN401 - pydantic-ai's
-        other = adapter.PalaverConversation(Session.open(store, "talk").root)
+        other = adapter.PalaverConversation(Session.open(another_store, "talk").root)
         agent = built(Script(says("Welcome.")), other)
         run = partial(agent.run, "Hello from the winner", message_history=other.messages())
         another = Thread(target=lambda: asyncio.run(run()))

@@ -201,7 +201,7 @@ class Lane:
         if summary is None:
             first, *rest = entries_of(value, self.count)
             entries = [*self._model(home, first), first.model_copy(update={"raw": text}), *rest]
-            *_, place = append(self._store, home, *entries)
+            *_, place = append(self._store, home, *entries, head=last.turn_head)
         else:
             entry = _compaction(self._store, home, summary, entries_of(value, self.count)[0].source)
             place = annotate(self._store, home, entry.model_copy(update={"raw": text}))

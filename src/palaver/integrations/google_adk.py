@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,6 @@ from palaver.errors import InvalidInput, MissingExtra, PalaverError
 from palaver.ids import DialogId, derive_dialog_id, new_session_id, now
 from palaver.integrations.keyed import Keyed, append, create, in_thread, step
 from palaver.log import Custom, MessageEntry, Node
-from palaver.log.values import exact_json
 from palaver.messages import Message
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
@@ -148,36 +148,32 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
         if record is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         dialog = _dialog(record)
-        if not self._is_current(session, dialog):
+        head = self._store.last(dialog).turn_head
+        if not self._is_current(session, dialog, head):
             raise StaleSessionError(
                 f"The session {session.id!r} has been modified in storage since it was loaded, and this event was not written. "
                 "Load it again with get_session(), and run the turn again."
             )
         self._share(session.app_name, session.user_id, state)
-        self._write(dialog, event)
-        return self._marker(dialog)
+        return self._write(dialog, event, head)
 
-    def _write(self, dialog: DialogId, event: _Json) -> None:
+    def _write(self, dialog: DialogId, event: _Json, head: int) -> str:
+        """Write an event, and return the mark of a session that ends with it."""
         message = _message(event)
+        known = Custom.exact(_EVENT, event)
         if message is not None:
-            try:
-                append(self._store, dialog, MessageEntry(message=message, raw=exact_json(event)))
-            except InvalidInput:  # a result that answers no open call
-                pass
-            else:
-                return
-        append(self._store, dialog, Custom.exact(_EVENT, event))
+            with suppress(InvalidInput):  # a result that answers no open call is no message here
+                said = MessageEntry(message=message, raw=known.raw)
+                return str(append(self._store, dialog, said, head=head)[-1].seq)
+        return str(append(self._store, dialog, known, head=head)[-1].seq)
 
-    def _is_current(self, session: Session, dialog: DialogId) -> bool:
+    def _is_current(self, session: Session, dialog: DialogId, head: int) -> bool:
         """Return whether a session ends where its dialog ends: by its mark, or by its last event if another service made it."""
         marker: str | None = session._storage_update_marker  # noqa: SLF001 - the kit's own field for it
         if marker is not None:
-            return marker == self._marker(dialog)
+            return marker == str(head)
         _, *events = self._values(dialog)
         return bool(events) == bool(session.events) and (not events or events[-1]["id"] == session.events[-1].id)
-
-    def _marker(self, dialog: DialogId) -> str:
-        return str(self._store.last(dialog).turn_head)
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
@@ -185,7 +181,9 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
         about: Any = record.metadata[FRAMEWORK]
         app, user, name = (str(about[key]) for key in ("app", "user", "id"))
         dialog = _dialog(record)
-        marker = self._marker(dialog)
+        marker = str(
+            self._store.last(dialog).turn_head
+        )  # before the events: one that comes later makes the session stale
         state, *events = self._values(dialog)
         for event in events:
             state |= _own(event.get("actions", {}).get("stateDelta", {}))
@@ -211,19 +209,21 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
     def _shared(self, kind: str, app: str, user: str) -> _Json:
         """Return the state of an app or of a user."""
         record = self._keyed.find(*_key(kind, app, user))
-        if record is None:
-            return {}
-        dialog = _dialog(record)
-        newest: _Json = json.loads(json.loads(self._store.body(dialog, self._store.last(dialog).seq))["raw"])
-        return newest
+        return {} if record is None else self._newest(_dialog(record))[0]
+
+    def _newest(self, dialog: DialogId) -> tuple[_Json, int]:
+        """Return the newest state in a dialog, and the turn head that it belongs to."""
+        last = self._store.last(dialog)
+        body = self._store.body(dialog, last.seq) if last.seq >= 0 else b'{"raw": "{}"}'
+        return json.loads(json.loads(body)["raw"]), last.turn_head
 
     def _share(self, app: str, user: str, state: Mapping[str, Any]) -> None:
         """Write the parts of a state that belong to the app and to the user."""
         for prefix, kind in _SHARED.items():
             if changed := {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}:
                 record = self._keyed.find(*_key(kind, app, user)) or self._made(*_key(kind, app, user))
-                known = self._shared(kind, app, user) if self._store.last(_dialog(record)).seq >= 0 else {}
-                append(self._store, _dialog(record), Custom.exact(_STATE, known | changed))
+                known, head = self._newest(_dialog(record))
+                append(self._store, _dialog(record), Custom.exact(_STATE, known | changed), head=head)
 
     def _made(self, kind: str, app: str, user: str = "", name: str = "") -> SessionRecord:
         """Create what a key names, with one dialog."""

@@ -35,13 +35,20 @@ def step(store: Store, job: Callable[[], T]) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def append(store: Store, dialog_id: DialogId, *entries: Entry) -> tuple[Handle, ...]:
+def append(store: Store, dialog_id: DialogId, *entries: Entry, head: int | None = None) -> tuple[Handle, ...]:
     """Append entries to a dialog as one durable step, and return their handles.
+
+    Args:
+        store: The store.
+        dialog_id: The dialog.
+        entries: The entries.
+        head: The turn head of the log that they follow from, where they depend on what was read: other processes write between a read and this step,
+            also inside a transaction. Default: the newest.
 
     Raises:
         Conflict: Another writer was first; nothing was written.
     """
-    rows = opened.append(store, dialog_id, entries, store.last(dialog_id).turn_head)
+    rows = opened.append(store, dialog_id, entries, store.last(dialog_id).turn_head if head is None else head)
     return tuple(Handle(dialog_id, header.seq) for header, _body in rows)
 
 

@@ -53,27 +53,29 @@ class ThreadConversation:
             messages: The state's messages.
         """
         marks = [_mark(message) for message in messages]
-        dialog, known = self._current(before)
+        dialog, known, head = self._current(before)
         kept = _common([marked.mark for marked in known], marks)
         if kept < len(marks):
             if dialog is None:
-                dialog = self._made()
+                dialog, head = self._made(), None
             elif kept < len(self._marks[dialog]):
-                dialog = self._forked(dialog, kept)
+                dialog, head = self._forked(dialog, kept), None
             entries = [_entry(*pair) for pair in list(zip(messages, marks, strict=True))[kept:]]
-            places = append(self._store, dialog, *entries)
+            places = append(self._store, dialog, *entries, head=head)
             self._marks[dialog] += [_Marked(*pair) for pair in zip(marks[kept:], places, strict=True)]
         return ("", 0) if dialog is None else (dialog, len(marks))
 
-    def _current(self, before: Shown | None) -> tuple[DialogId | None, list[_Marked]]:
+    def _current(self, before: Shown | None) -> tuple[DialogId | None, list[_Marked], int | None]:
+        """Return the dialog of a state, its messages up to the state, and the turn head that they are read up to."""
         if before is None:
-            return None, []
+            return None, [], None
         dialog = DialogId(before[0])
-        if dialog not in self._marks or self._store.last(dialog).seq > max(
+        last = self._store.last(dialog)
+        if dialog not in self._marks or last.seq > max(
             (marked.place.seq for marked in self._marks[dialog] if marked.place.dialog == dialog), default=-1
         ):
             self._marks[dialog] = list(self._read(dialog))
-        return dialog, self._marks[dialog][: before[1]]
+        return dialog, self._marks[dialog][: before[1]], last.turn_head
 
     def _read(self, dialog: DialogId) -> Iterator[_Marked]:
         for span in spans_of(self._store, dialog):

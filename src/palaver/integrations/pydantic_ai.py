@@ -1,6 +1,6 @@
 """Agents of pydantic-ai whose requests fit and whose conversation is kept in a dialog: a capability.
 
-    conversation = PalaverConversation(Session.open_or_create("agents.db", "first").root)
+    conversation = PalaverConversation(Session.open("agents.db", "first", create=True).root)
     agent = Agent(model, capabilities=[conversation])
     result = await agent.run("Hello?", message_history=conversation.messages())
 
