@@ -162,7 +162,9 @@ def _contents(role: Role, data: Mapping[str, Any]) -> Iterator[Content]:
         fields = {"id": str(data.get("tool_call_id") or ""), "content": said, "is_error": data.get("status") == "error"}
         yield ToolResultContent.from_dict({**fields, "name": data.get("name")})
         return
-    calls = [(call, key) for key in _LISTS for call in _listed(data.get(key))]
+    calls: list[tuple[Any, str]] = [(call, key) for key in _LISTS for call in _listed(data.get(key))]
+    if wrong := [call for call, _ in calls if not isinstance(call, Mapping)]:
+        raise InvalidMessage(f"A tool call is an object, not {a_type(wrong[0])}.")
     if isinstance(content, str):
         yield from (TextContent(said) for said in (content,) if said)
     else:
@@ -218,10 +220,8 @@ def _block(part: object, calls: list[tuple[Any, str]], thinking: Mapping[str, st
     return _FRAMES.read(part, **thinking, **signed)
 
 
-def _call(call: object, key: str, part: Mapping[str, Any] | None = None) -> ToolCallContent:
+def _call(call: Mapping[str, Any], key: str, part: Mapping[str, Any] | None = None) -> ToolCallContent:
     """Read a call of a list of calls, with the block of the content that repeats it."""
-    if not isinstance(call, Mapping):
-        raise InvalidMessage(f"A tool call is an object, not {a_type(call)}.")
     keys = None if part is None else _CALLS[str(part["type"])]
     written = part.get(keys.args) if part is not None and keys is not None and keys.text else None
     args = written if isinstance(written, str) else call.get("args")

@@ -130,7 +130,7 @@ class _HistoryReader:
             kind: Any = type(item)
             (item,) = _adapter(kind).dump_python([item], mode="json")
         parts = item.get("parts") if isinstance(item, Mapping) else None
-        if not isinstance(parts, list | tuple) or item.get("kind") not in {"request", "response"}:
+        if not isinstance(parts, list | tuple) or str(item.get("kind")) not in {"request", "response"}:
             raise InvalidMessage(
                 f"A message of pydantic-ai is a ModelRequest, a ModelResponse or its JSON, not {a_type(item)}.",
                 hint="Pass all_messages(), or its JSON.",
@@ -203,7 +203,7 @@ def _maker(name: str) -> str:
 
 
 def _speaks(part: Mapping[str, Any]) -> bool:
-    kind = part.get("part_kind")
+    kind = str(part.get("part_kind"))
     return kind == "tool-return" or (kind in _SAID and bool(part.get("content", part.get("transcript"))))
 
 
@@ -217,7 +217,7 @@ def _message(part: Mapping[str, Any], about: Part, said: Part) -> Message:
             "id": str(part.get("tool_call_id") or ""),
             "name": str(part.get("tool_name") or "") or None,
             "content": _result(content, kept),
-            "is_error": kind == "retry-prompt" or outcome not in {None, "success"},
+            "is_error": kind == "retry-prompt" or (outcome is not None and outcome != "success"),
         })  # fmt: skip
         return Message.from_dict({**said, "role": Role.TOOL, "contents": (result,), "metadata": {NAME: kept}})
     role, speaker = _SAID[kind]

@@ -81,7 +81,7 @@ def _read(item: Any, **fields: Any) -> Sequence[Message]:  # noqa: ANN401 - JSON
     if not isinstance(item, Mapping):
         raise InvalidMessage(f"A message of the AI SDK is an object, not {a_type(item)}.")
     role, parts = item.get("role"), item.get("parts")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage(f"The role is {role!r}.", hint=f"Roles of the AI SDK: {', '.join(sorted(_ROLES))}.")
     if not isinstance(parts, list | tuple):
         raise InvalidMessage("The message has no list of parts.")
@@ -172,7 +172,7 @@ def _call(kind: str, rest: Mapping[str, Any]) -> ToolCallContent:
 
 
 def _result(part: Mapping[str, Any]) -> Iterator[ToolResultContent]:
-    state, name = part.get("state"), str(part.get("toolName") or str(part.get("type")).removeprefix(_TOOL))
+    state, name = str(part.get("state")), str(part.get("toolName") or str(part.get("type")).removeprefix(_TOOL))
     said: dict[str, Any] = {"id": str(part.get("toolCallId", "")), "name": name}
     if state == "output-available":
         output = part.get("output")
@@ -180,7 +180,7 @@ def _result(part: Mapping[str, Any]) -> Iterator[ToolResultContent]:
         metadata = {} if isinstance(output, str) else {"output": output}
         yield ToolResultContent.from_dict({**said, "content": result_of(text), "metadata": metadata})
     elif state in _FAILED:
-        why = part.get(_FAILED[str(state)])
+        why = part.get(_FAILED[state])
         text = str(why.get("reason") or "Denied.") if isinstance(why, Mapping) else str(why or "")
         yield ToolResultContent.from_dict({**said, "content": text, "is_error": True, "metadata": {"state": state}})
 
