@@ -2,7 +2,7 @@
 
     python -m bench [--quick] [NAME...]
     names: append, fork, open, take-up, rounds, loop, context, request, import, start, commands, long, explorer, postgres, partitions, servers, fleets, lab,
-           map, presets, peers, six, search, searches, hazards
+           map, presets, peers, six, search, searches, hazards, proxy
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -60,6 +60,7 @@ SUITES: Mapping[str, str] = {
     "search": "search:run",
     "searches": "searches:run",
     "hazards": "hazards.table:run",
+    "proxy": "proxies:run",
 }
 """Where each suite is; a module is loaded when its suite runs."""
 

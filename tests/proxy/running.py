@@ -19,6 +19,7 @@ from typing import NamedTuple, Self
 import uvicorn
 
 from palaver import SqliteStore
+from palaver.proxy.mending import RequestMender
 from palaver.proxy.recorder import Recorder
 from palaver.proxy.recording import RecorderThread
 from palaver.proxy.serving import answer
@@ -144,11 +145,11 @@ class Running:
 
 
 @contextmanager
-def proxy(folder: Path, to: str, *, session: str = "") -> Iterator[Running]:
+def proxy(folder: Path, to: str, *, session: str = "", mender: RequestMender | None = None) -> Iterator[Running]:
     """Run the proxy in a thread, on a free port."""
     store, said, servers = folder / "store.db", list[str](), list[uvicorn.Server]()
     with closing(SqliteStore(store, Durability.NORMAL)) as known, create_server(("127.0.0.1", 0)) as listener:
-        recording = RecorderThread(Recorder(known, session), said.append)
+        recording = RecorderThread(Recorder(known, session, mender=mender), said.append)
         thread = threading.Thread(target=lambda: asyncio.run(answer(recording, to, listener, servers.append)))
         thread.start()
 

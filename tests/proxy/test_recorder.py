@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,22 +252,31 @@ def test_keys_are_nowhere_in_the_store(client: Client, tmp_path: Path) -> None:
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"[]",
-        b"{",
-        b'{"model": "m"}',
-        b'{"messages": 3}',
-        b'{"messages": [1]}',
-        b"\xff",
-        b'{"messages": [{"role": 1}]}',
-    ],
+BROKEN = (
+    b"",
+    b"[]",
+    b"{",
+    b'{"model": "m"}',
+    b'{"messages": 3}',
+    b'{"messages": [1]}',
+    b"\xff",
+    b'{"messages": [{"role": 1}]}',
 )
+
+
 @pytest.mark.parametrize("api", ["openai-chat", "openai-responses", "anthropic", "gemini", "gemini-interactions"])
-def test_body_that_is_no_request_is_not_recorded(client: Client, api: str, body: bytes) -> None:
+def test_body_that_is_no_request_is_not_recorded(client: Client, api: str) -> None:
     """A body that is not a request of its API is refused with a reason, and nothing is written."""
-    with pytest.raises(InvalidMessage):
-        client.recorder.begin(ProxiedCall(api, body))
+    for body in BROKEN:
+        with pytest.raises(InvalidMessage):
+            client.recorder.begin(ProxiedCall(api, body))
     assert not Session.list(client.store)
+
+
+def test_compressed_request_is_recorded_as_its_text(client: Client) -> None:
+    """A request with a content encoding is recorded as the text it encodes; one that is damaged is refused."""
+    body = json.dumps({"model": "m", "messages": [user("go")]}).encode()
+    client.recorder.begin(ProxiedCall("openai-chat", gzip.compress(body), encoding="gzip"))
+    assert client.dialogs[0].calls[0].request().data == body
+    with pytest.raises(InvalidMessage):
+        client.recorder.begin(ProxiedCall("openai-chat", body, encoding="gzip"))

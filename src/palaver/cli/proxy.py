@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 from typer import Option
 
 from palaver.cli.interrupts import interruptible
-from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.options import BudgetOption, JsonOption, StoreOption, opened
 from palaver.cli.terminal import complain, emit
 from palaver.errors import MissingExtra
 from palaver.store.connect import shown
+
+_MEND = (
+    "Repair what the vendor would refuse: calls and results that are no pairs, ids, thinking whose prefix was changed."
+)
 
 _PORT = 7787
 """The port by default: programs keep the address in their settings."""
@@ -39,21 +43,26 @@ def run(
     port: Annotated[
         int, Option("--port", min=0, max=65535, help="The port on this machine; 0 for a free one.")
     ] = _PORT,
+    mend: Annotated[bool, Option("--mend", help=_MEND)] = False,
+    budget: BudgetOption = None,
     redact: Annotated[bool, Option("--redact", help="Remove keys and tokens from what is recorded.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Forward the requests of any program to its vendor, unchanged, and record each as a call of a session. Needs the extra `web`.
 
-    The proxy answers this machine only, until Ctrl-C. Keys pass through and are not recorded.
+    The proxy answers this machine only, until Ctrl-C. Keys pass through and are not recorded. With --mend or --budget requests are changed; the log and a
+    header of the answer list each change.
     """
     if any(find_spec(name) is None for name in ("starlette", "uvicorn", "httpx")):
         raise MissingExtra("`palaver proxy`", "web", package="httpx")
+    from palaver.proxy.mending import RequestMender  # noqa: PLC0415 - the room needs the extra
     from palaver.proxy.recorder import Recorder  # noqa: PLC0415 - the room needs the extra
     from palaver.proxy.routes import base_of  # noqa: PLC0415 - as above
     from palaver.proxy.serving import serve  # noqa: PLC0415 - as above
 
     base = base_of(to) if to else ""
+    mender = RequestMender(mend, budget) if mend or budget else None
     with interruptible(), opened(store, create=True, writes=True) as known:
 
         def told(url: str) -> None:
@@ -63,7 +72,11 @@ def run(
 
         with suppress(KeyboardInterrupt):
             serve(
-                Recorder(known, session, redact=redact), told, lambda line: complain(line, "yellow"), port=port, to=base
+                Recorder(known, session, redact=redact, mender=mender),
+                told,
+                lambda line: complain(line, "yellow"),
+                port=port,
+                to=base,
             )
 
 

@@ -60,8 +60,8 @@ def read_answer(copy: AnswerCopy, request: Request) -> Answered:
         return Answered(None, copy.fault if copy.body is not None else "The answer is larger than the proxy keeps.")
     try:
         text = _decoded(copy).decode(errors="replace")
-    except httpx.HTTPError as error:
-        return Answered(None, f"The answer cannot be decoded ({error}).")
+    except InvalidMessage as error:
+        return Answered(None, error.message)
     if copy.status >= _REFUSED:
         return Answered(None, f"The vendor answered with status {copy.status}: {text[:_EXCERPT]}")
     return _read(text, copy, request)
@@ -85,18 +85,27 @@ def _read(text: str, copy: AnswerCopy, request: Request) -> Answered:
         return Answered(None, copy.fault or f"The answer cannot be read ({error}).")
 
 
+def decoded(body: bytes, encoding: str) -> bytes:
+    """Return a body without its content encoding.
+
+    Raises:
+        InvalidMessage: It is damaged.
+    """
+    try:
+        return httpx.Response(200, headers={"content-encoding": encoding}, content=body).content if encoding else body
+    except httpx.HTTPError as error:
+        raise InvalidMessage(f"The body cannot be decoded from {encoding} ({error}).") from error
+
+
 def _decoded(copy: AnswerCopy) -> bytes:
-    """Return the body without its content encoding."""
-    encoding = copy.headers.get("content-encoding", "")
-    if (
-        encoding and copy.fault
-    ):  # the end is missing, which a decoder takes for damage only when it is asked for the end
-        return b"".join(_as_far(copy, encoding))
-    return httpx.Response(200, headers={"content-encoding": encoding}, content=copy.body).content
+    """Return the body of an answer without its content encoding, as far as it came."""
+    encoding, body = copy.headers.get("content-encoding", ""), copy.body or b""
+    # where the end is missing, a decoder takes that for damage only when it is asked for the end
+    return b"".join(_as_far(body, encoding)) if encoding and copy.fault else decoded(body, encoding)
 
 
-def _as_far(copy: AnswerCopy, encoding: str) -> Iterator[bytes]:
-    response = httpx.Response(200, headers={"content-encoding": encoding}, stream=httpx.ByteStream(copy.body or b""))
+def _as_far(body: bytes, encoding: str) -> Iterator[bytes]:
+    response = httpx.Response(200, headers={"content-encoding": encoding}, stream=httpx.ByteStream(body))
     try:
         yield from response.iter_bytes()
     except httpx.DecodingError:

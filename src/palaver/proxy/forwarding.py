@@ -31,6 +31,15 @@ MOST_ANSWERED = 64 << 20
 NOT_RECORDED = "palaver-not-recorded"
 """The header of an answer that says why its call, or the one before, is not recorded."""
 
+MENDED = "palaver-mended"
+"""The header of an answer that says what was changed in its request, or why it was not."""
+
+_LONGEST = 4096
+"""The most characters of such a header; all changes are in the log."""
+
+_OF_BODY = frozenset({b"content-length", b"content-encoding"})
+"""Headers that no longer hold for a body that was mended."""
+
 _UNKNOWN = frozenset({401, 403, 404, 405})
 """The statuses with which a vendor refuses whoever asks, or what is no call: such requests are not recorded."""
 
@@ -92,7 +101,7 @@ class Proxy:
             raise
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: Headers = scope["headers"]
+        headers: Headers = list(scope["headers"])
         path = scope["raw_path"].decode("latin-1")
         query: bytes = scope["query_string"]
         body, rest = await _received(receive)
@@ -102,8 +111,16 @@ class Proxy:
         call = None
         if way.api and not rest:
             call = ProxiedCall(
-                way.api, body, way.model, way.streams, session=session_named(headers), keys=keys(headers, query)
+                way.api,
+                body,
+                way.model,
+                way.streams,
+                session=session_named(headers),
+                keys=keys(headers, query),
+                encoding=dict(headers).get(b"content-encoding", b"").decode("latin-1"),
             )
+            if self.recording.mends:
+                call.mended = await self.recording.mended(call)
         asking = _Forwarded(
             scope["method"], path + ("?" + query.decode("latin-1") if query else ""), headers, way, call
         )
@@ -124,9 +141,11 @@ class Proxy:
 
     async def _answer(self, asking: _Forwarded, body: _Body, send: Send) -> bool:
         """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
-        request = httpx.Request(
-            asking.method, f"{asking.route.base}{asking.path}", headers=passed(asking.headers), content=body.content
-        )
+        headers, content = passed(asking.headers), body.content
+        if asking.call is not None and asking.call.mended is not None and asking.call.mended.body is not None:
+            headers = [(name, value) for name, value in headers if name not in _OF_BODY]
+            content = asking.call.mended.body
+        request = httpx.Request(asking.method, f"{asking.route.base}{asking.path}", headers=headers, content=content)
         try:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
@@ -162,7 +181,12 @@ class Proxy:
         why = self.recording.fault
         if asking.route.api and asking.call is None:
             why = f"The request is larger than {MOST_ASKED >> 20} MB."
-        return [(NOT_RECORDED.encode(), " ".join(why.split()).encode("ascii", "replace"))] if why else []
+        mended = None if asking.call is None else asking.call.mended
+        changes = "" if mended is None else "; ".join(mended.changes)
+        said = ((NOT_RECORDED, why), (MENDED, changes))
+        return [
+            (name.encode(), " ".join(text.split()).encode("ascii", "replace")[:_LONGEST]) for name, text in said if text
+        ]
 
 
 class _Body:

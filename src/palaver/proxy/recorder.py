@@ -11,6 +11,7 @@ from palaver.agent.turn import PARTIAL, RejectedAnswer, attempt_entry
 from palaver.errors import Conflict
 from palaver.ids import new_dialog_id
 from palaver.log import (
+    Custom,
     Entry,
     Handle,
     Instructions,
@@ -27,9 +28,10 @@ from palaver.log.entries import ErrorEntry, ModelChange
 from palaver.log.redaction import Redacted, Redactor
 from palaver.messages import Message, canonical_json, words_of
 from palaver.providers import APIS
-from palaver.proxy.answers import AnswerCopy, read_answer
+from palaver.proxy.answers import AnswerCopy, decoded, read_answer
 from palaver.proxy.lineage import Continuation, KnownDialog, Spoken, place
-from palaver.proxy.requests import ReadRequest, read_request
+from palaver.proxy.mending import Mended, RequestMender
+from palaver.proxy.requests import ReadRequest, fields_of, read_request
 from palaver.session import Dialog, Session
 from palaver.store import Store
 from palaver.store.redacting import RedactingStore, RedactLike, redacting, redactor_of
@@ -43,18 +45,23 @@ _DIALOGS = 256
 """The most dialogs of a session that a request is compared with: the newest."""
 
 
+MENDED = "palaver.proxy.mended"
+"""The custom entry before a request that was mended. It lists what was changed; the client's own messages are in the log."""
+
+
 @dataclass(eq=False)
 class ProxiedCall:
     """A call that passes through the proxy.
 
     Attributes:
         api: Its API.
-        body: The body of its request, as it was sent to the vendor.
+        body: The body of its request, as the client sent it.
         model: The model that its path names, or empty.
         stream: Whether its path asks for a stream.
         session: The session that it names, or empty.
         keys: Its keys, which are taken out of everything that is written.
-        changes: What the proxy changed in the request of the client, by its wish.
+        encoding: The content encoding of the body, or empty.
+        mended: What was sent to the vendor, where it is not the body.
         line: The dialog in which it is recorded; None before.
         said: What its conversation says.
         request: Its request as it was recorded; None before.
@@ -66,7 +73,8 @@ class ProxiedCall:
     stream: bool = False
     session: str = ""
     keys: frozenset[str] = frozenset()
-    changes: Sequence[str] = ()
+    encoding: str = ""
+    mended: Mended | None = None
     line: KnownDialog | None = None
     said: Spoken = field(default_factory=Spoken)
     request: Request | None = None
@@ -99,9 +107,12 @@ class Recorder:
 
     Attributes:
         store: The store, which writes no key.
+        mender: Mends the requests before they are sent, or None.
     """
 
-    def __init__(self, store: Store, session: str = "", *, redact: RedactLike = False) -> None:
+    def __init__(
+        self, store: Store, session: str = "", *, redact: RedactLike = False, mender: RequestMender | None = None
+    ) -> None:
         """Record into a store.
 
         Args:
@@ -109,11 +120,20 @@ class Recorder:
             session: The session for all calls, by its name, id or the first digits of its id; created where there is none. Default: one for each
                 session that requests name, and one for all other requests.
             redact: What takes further secrets out of everything that is written.
+            mender: Mends the requests before they are sent; None to send them as they are.
+
+        Raises:
+            Ambiguous: Several sessions begin with these digits.
+            Erased: The session was erased.
+            StoreError: The store cannot be read or written.
         """
+        self.mender = mender
         self._redactor = KeyRedactor(redactor_of(redact))
         self.store = redacting(store, self._redactor)
         self._name = session
         self._sessions: OrderedDict[str, _KnownSession] = OrderedDict()
+        if session:
+            self._session(session)  # a name that means none, or several, is an error at once
 
     def begin(self, call: ProxiedCall) -> None:
         """Record a request: what is new in its conversation, and its bytes.
@@ -123,7 +143,7 @@ class Recorder:
             StoreError: The store cannot be written.
         """
         self._redactor.keys |= call.keys
-        asked = read_request(call.api, call.body, call.model, stream=call.stream)
+        asked = read_request(call.api, decoded(call.body, call.encoding), call.model, stream=call.stream)
         try:
             self._begin(call, asked)
         except Conflict:  # another program continued the dialog, which is read again
@@ -149,7 +169,12 @@ class Recorder:
                 line.ends[ends[index]] = handle
         row = APIS[call.api]
         made = Call(model=asked.model, stream=asked.stream)
-        call.request = passed_on(call.body, asked.fields, row.profile(asked.model), made, dialog.view())
+        sent, fields = decoded(call.body, call.encoding), asked.fields
+        if call.mended is not None:
+            dialog.record(Custom(custom_type=MENDED, data={"changes": call.mended.changes}))
+            sent = call.mended.body or sent
+            fields = fields_of(sent)
+        call.request = passed_on(sent, fields, row.profile(asked.model), made, dialog.view())
         dialog.calls.record(call.request)
         line.said, line.asked, line.calls = call.said.copy(), True, False
         call.line = line
@@ -170,6 +195,8 @@ class Recorder:
             part = [] if message is None else [attempt_entry(RejectedAnswer(message, PARTIAL, error))]
             line.dialog.record(*part, ErrorEntry(error="ProviderError", data=facts))
             return
+        if self.mender is not None:
+            self.mender.learn(call.api, request.fields, request.model, message)
         entries = [MessageEntry(message=part) for part in line.dialog.opened.stamped(message)]
         handle = line.dialog.record(*entries)[-1]
         line.ends[call.said.add([message])[-1]] = handle

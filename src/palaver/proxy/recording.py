@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import traceback
@@ -9,7 +10,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.proxy.answers import AnswerCopy
+from palaver.proxy.answers import AnswerCopy, decoded
+from palaver.proxy.mending import Mended
 from palaver.proxy.recorder import ProxiedCall, Recorder
 
 MOST_WAITING = 256 << 20
@@ -40,6 +42,28 @@ class RecorderThread:
     def end(self, call: ProxiedCall, copy: AnswerCopy) -> None:
         """Record the answer soon."""
         self._submit(len(copy.body or b""), lambda: self._recorder.end(call, copy))
+
+    @property
+    def mends(self) -> bool:
+        """Whether requests are mended before they are sent."""
+        return self._recorder.mender is not None
+
+    async def mended(self, call: ProxiedCall) -> Mended | None:
+        """Return a request as it is sent, after the calls before it were recorded; None where nothing is changed."""
+        return await asyncio.wrap_future(self._thread.submit(self._mended, call))
+
+    def _mended(self, call: ProxiedCall) -> Mended | None:
+        mender = self._recorder.mender
+        if mender is None:
+            return None
+        try:
+            made = mender.mended(call.api, decoded(call.body, call.encoding), call.model)
+        except InvalidMessage:
+            return None  # recording it says why
+        except Exception:  # noqa: BLE001 - a defect must not stop what is forwarded
+            traceback.print_exc(file=sys.stderr)
+            return None
+        return made if made.changes else None
 
     def close(self) -> None:
         """Wait until everything is recorded."""
