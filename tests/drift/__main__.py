@@ -69,23 +69,33 @@ def main() -> int:
     for line in differences:
         console.print(line, style="red")
     if words.accept:
-        _accept({**before, **now})
+        played = {name: {key: value for key, value in told.items() if value != "skipped"} for name, told in now.items()}
+        _accept({**before, **{name: {**before.get(name, {}), **told} for name, told in played.items()}})
     return bool(differences) and not words.accept
 
 
 class Rounds:
-    """Plays the rounds, and prints what differs where that is not what was seen last."""
+    """Plays the rounds, and prints what differs where that is not what was seen last. Agents that do not start are skipped."""
 
     def __init__(self, bench: Bench, console: Console, before: Seen) -> None:
         self._bench, self._console, self._before = bench, console, before
+        self._versions: dict[str, str] = {}
+        for cli in CLIS:
+            try:
+                self._versions[cli.name] = bench.home(cli, f"{cli.name}-version").version()
+            except NotPlayedError as error:
+                console.print(f"{cli.title} is skipped, it does not start: {error}", style="yellow")
 
     def of(self, cli: Cli) -> Iterator[tuple[str, Any]]:
         """Yield the version of an agent, the outcome of each round with its session, and what is unknown in its transcripts."""
+        if cli.name not in self._versions:
+            yield "imported", "skipped"
+            return
+        yield "version", self._versions[cli.name]
         try:
-            yield "version", self._bench.home(cli, f"{cli.name}-version").version()
             path, told = created(cli, self._bench)
         except NotPlayedError as error:
-            yield "imported", self._noted(cli.name, "imported", Told("skipped", [str(error)]))
+            yield "imported", self._noted(cli.name, "imported", Told("not created", [str(error)]))
             return
         yield "imported", self._noted(cli.name, "imported", told)
         unread = kept(path).unknown()
@@ -99,14 +109,16 @@ class Rounds:
         first, *others = (cli for name in _CHAIN for cli in CLIS if cli.name == name)
         try:
             session: Kept | None = kept(created(first, self._bench)[0])
-        except NotPlayedError as error:
-            yield "imported", self._noted("chain", "imported", Told("skipped", [str(error)]))
+        except NotPlayedError:  # its own round says why
             return
         for cli in others:
             if session is not None:
                 session = yield from self._resumed(session, cli, "chain")
 
     def _resumed(self, session: Kept, cli: Cli, name: str) -> Generator[tuple[str, Any], None, Kept | None]:
+        if cli.name not in self._versions:
+            yield cli.name, "skipped"
+            return None
         try:
             back, sent, linked = resumed(session, cli, self._bench, f"{name}-{cli.name}")
         except NotPlayedError as error:
@@ -148,7 +160,7 @@ def _differences(before: Seen, now: Seen) -> Iterator[str]:
                 yield from (
                     f"{name}: {new}, and was not there before" for new in outcome if new not in was.get(round_, ())
                 )
-            elif round_ != "version" and outcome != was.get(round_):
+            elif round_ != "version" and outcome not in {was.get(round_), "skipped"}:
                 yield f"{name}: {round_} is {outcome!r}, was {was.get(round_)!r}"
 
 

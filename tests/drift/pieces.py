@@ -6,26 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from palaver import messages as says
 from palaver import read_messages
-from palaver.messages import (
-    AssistantMessage,
-    ImageContent,
-    Message,
-    Speaker,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolMessage,
-    ToolResultContent,
-    UserMessage,
-    canonical_json,
-)
 
 KINDS = ("text", "thinking", "call", "result", "image")
 """What is compared."""
 
 _PARTS = {"anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
-_SPOKEN = frozenset({Speaker.HUMAN, Speaker.MODEL, Speaker.SUMMARY})
+_BY: Mapping[type, str] = {says.AssistantMessage: "model", says.ToolMessage: "tool", says.UserMessage: "human"}
+_SPOKEN = frozenset({says.Speaker.HUMAN, says.Speaker.MODEL, says.Speaker.SUMMARY})
 
 
 class Piece(NamedTuple):
@@ -42,39 +31,31 @@ def of_request(body: Mapping[str, Any], dialect: str) -> list[Piece]:
     return list(of_messages(read_messages(items, dialect)))
 
 
-def of_messages(messages: Iterable[Message]) -> Iterable[Piece]:
+def of_messages(messages: Iterable[says.Message]) -> Iterable[Piece]:
     """Yield the pieces of messages, except what the harness says."""
     for message in messages:
-        by = (
-            "model"
-            if isinstance(message, AssistantMessage)
-            else "tool"
-            if isinstance(message, ToolMessage)
-            else "human"
-        )
-        if isinstance(message, AssistantMessage | ToolMessage) or (
-            isinstance(message, UserMessage) and message.speaker in _SPOKEN
-        ):
+        by = _BY.get(type(message), "")
+        if by and (by != "human" or message.speaker in _SPOKEN):
             yield from _of_blocks(message.contents, by)
 
 
 def _of_blocks(blocks: Iterable[object], by: str) -> Iterable[Piece]:
     for block in blocks:
         match block:
-            case TextContent(content=text) if text:
+            case says.TextContent(content=text) if text:
                 yield Piece("text", text, by)
-            case ThinkingContent():
+            case says.ThinkingContent():
                 sealed = block.signature or block.redacted or block.artefact.get("encrypted_content") or ""
                 yield Piece("thinking", f"{block.content}\n{sealed}", by)
-            case ToolCallContent():
-                yield Piece("call", f"{block.name} {canonical_json(dict(block.args)).decode()}", by)
-            case ToolResultContent():
+            case says.ToolCallContent():
+                yield Piece("call", f"{block.name} {says.canonical_json(dict(block.args)).decode()}", by)
+            case says.ToolResultContent():
                 yield from _of_result(block, by)
-            case ImageContent():
+            case says.ImageContent():
                 yield from (Piece("image", image.digest or str(image.url), by) for image in block.images)
 
 
-def _of_result(block: ToolResultContent, by: str) -> Iterable[Piece]:
+def _of_result(block: says.ToolResultContent, by: str) -> Iterable[Piece]:
     inside = [] if isinstance(block.content, str) else block.content
     images = [piece for piece in _of_blocks(inside, by) if piece.kind == "image"]
     if block.text() or not images:  # agents have words of their own for a result that is only an image

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from palaver.formats import Conversation, Match, Put, matches, open_source
@@ -36,17 +36,19 @@ def remember(store: Store, session_id: SessionId, exported: Exported, path: Path
     if end is None or not any(exported.exchanges):
         return
     with open_source(path) as source:
-        read = [(each, list(each.format.read(each.source))) for each in matches(source) if isinstance(each, Match)]
-    (match, events), *_ = read
-    identity = f"{match.format.name}:{next(event.key for event in events if isinstance(event, Conversation))}"
-    if store.source(identity) is not None or store.source(f"{EXPORTED}{identity}") is not None:
-        return
-    puts = [event for event in events if isinstance(event, Put)]
-    places = Places(dialogs=dict.fromkeys((put.dialog for put in puts), end.dialog))
-    repeated = [*_placed(puts, exported.exchanges)]
-    repeated[-1] = end if end.seq >= 0 else repeated[-1]  # what follows the last message was exported, too
-    for put, place in zip(puts, repeated, strict=True):
-        places.landed.setdefault(put.dialog, []).append(Landed(put.record, put.digest, place.dialog, place.seq))
+        match = next(each for each in matches(source) if isinstance(each, Match))
+        events = match.format.read(match.source)
+        identity = f"{match.format.name}:{next(event.key for event in events if isinstance(event, Conversation))}"
+        if store.source(identity) is not None or store.source(f"{EXPORTED}{identity}") is not None:
+            return
+        puts = (event for event in events if isinstance(event, Put))
+        places, last = Places(), ""
+        for put, place in _placed(puts, exported.exchanges):
+            last = put.dialog
+            places.dialogs[last] = end.dialog
+            places.landed.setdefault(last, []).append(Landed(put.record, put.digest, place.dialog, place.seq))
+    if last and end.seq >= 0:  # what follows the last message was exported, too
+        places.landed[last][-1] = places.landed[last][-1]._replace(dialog=end.dialog, seq=end.seq)
     store.put_source(
         SourceRecord(
             identity=f"{EXPORTED}{identity}",
@@ -60,8 +62,8 @@ def remember(store: Store, session_id: SessionId, exported: Exported, path: Path
     )
 
 
-def _placed(puts: Sequence[Put], exchanges: Sequence[Exchange | None]) -> Iterator[Handle]:
-    """Yield the entry that each put of an exported file repeats, in the order of the log. A put of no entry has the place before it."""
+def _placed(puts: Iterable[Put], exchanges: Sequence[Exchange | None]) -> Iterator[tuple[Put, Handle]]:
+    """Yield each put of an exported file with the entry that it repeats, in the order of the log. A put of no entry has the place before it."""
     first = next(place for exchange in exchanges if exchange is not None for place in exchange.entries())
     last = Handle(first.dialog, max(first.seq - 1, 0))
     results: Iterator[Result] = iter(())
@@ -73,7 +75,7 @@ def _placed(puts: Sequence[Put], exchanges: Sequence[Exchange | None]) -> Iterat
         place = _place(put, exchange, results)
         if place is not None and (place.dialog != last.dialog or place.seq > last.seq):
             last = place
-        yield last
+        yield put, last
 
 
 def _place(put: Put, exchange: Exchange | None, results: Iterator[Result]) -> Handle | None:
