@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
@@ -36,6 +37,7 @@ from palaver.formats.swe_agent import SweAgent
 from palaver.formats.tau2_bench import Tau2Bench
 from palaver.formats.tau_bench import TauBench
 
+ENTRY_POINTS = "palaver.formats"
 SURE = 0.5
 """The minimum confidence for reading a source in a format."""
 
@@ -106,6 +108,11 @@ FORMATS: tuple[TranscriptFormat, ...] = (
 """Every format that can be read, in the order in which errors list them."""
 
 
+def added() -> tuple[TranscriptFormat, ...]:
+    """Return the formats that packages add under the entry point `palaver.formats`. They are asked where no other format is sure."""
+    return tuple(entry.load() for entry in entry_points(group=ENTRY_POINTS))
+
+
 class Match(NamedTuple):
     """A source, or a part of one, and its format."""
 
@@ -122,7 +129,7 @@ def detect(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) ->
     looks = source.opening.describe()
     if best := _best(source, formats):
         return best
-    tried = tuple(f"{known.title} ({known.signs})" for known in formats)
+    tried = tuple(f"{known.title} ({known.signs})" for known in (*formats, *added()))
     hint = f"Known formats:\n  {', '.join(known.title for known in formats)}"
     raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
@@ -136,7 +143,7 @@ def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -
         UnsupportedTranscript: Nothing in it is in a known format.
     """
     yield from source.losses
-    whole = _best(source, [known for known in formats if known.series]) if len(source.members) > 1 else None
+    whole = _best(source, formats, series=True) if len(source.members) > 1 else None
     if whole is not None or len(source.members) == 1:
         yield Match(source, whole or detect(source, formats))
         return
@@ -153,7 +160,11 @@ def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -
         raise UnsupportedTranscript(source.path, why, tried=refused[0].tried, hint=refused[0].hint)
 
 
-def _best(source: SourceFile, formats: Sequence[TranscriptFormat]) -> TranscriptFormat | None:
-    scores = [(known.sniff(source), known) for known in formats]
-    score, best = max(scores, key=itemgetter(0), default=(0.0, None))
-    return best if score >= SURE else None
+def _best(source: SourceFile, formats: Sequence[TranscriptFormat], *, series: bool = False) -> TranscriptFormat | None:
+    """Return the format that is surest of a source: one of those given, or else one that a package adds. `series`: only of several files."""
+    for group in (formats, None):  # installed packages are searched only where they are needed
+        scores = [(known.sniff(source), known) for known in group or added() if known.series or not series]
+        score, best = max(scores, key=itemgetter(0), default=(0.0, None))
+        if score >= SURE:
+            return best
+    return None

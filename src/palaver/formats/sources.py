@@ -28,6 +28,25 @@ _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 _BINARY = (
     0.05  # the share of control characters above which it is not text; terminal output in transcripts stays far below
 )
+_UNPACK = "Unpack it, and import what is in it."
+_MAGICS = (
+    (b"\xff\xfe", "it is text in UTF-16", "Convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW"),
+    (b"\xfe\xff", "it is text in UTF-16", "Convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW"),
+    (b"\x89PNG", "it is a PNG image", ""),
+    (b"\xff\xd8\xff", "it is a JPEG image", ""),
+    (b"GIF8", "it is a GIF image", ""),
+    (b"RIFF", "it is a WebP image, a sound or a video", ""),
+    (b"%PDF-", "it is a PDF document", ""),
+    (b"PAR1", "it is a Parquet file", "Write its rows as JSON lines first."),
+    (b"SQLite format 3\0", "it is an SQLite database, but not OpenCode's", ""),
+    (b"7z\xbc\xaf", "it is a 7z archive", _UNPACK),
+    (b"Rar!", "it is a RAR archive", _UNPACK),
+    (b"BZh", "it is compressed with bzip2", _UNPACK),
+    (b"\xfd7zXZ", "it is compressed with xz", _UNPACK),
+    (b"PK\x03\x04", "it is a zip file in an archive", _UNPACK),
+    (b"\x7fELF", "it is a program", ""),
+)
+"""How other files begin (the list of file signatures of Wikipedia), and what to say of them."""
 _BLANKS = b" \t\r\n\0\xef\xbb\xbf"
 
 
@@ -158,8 +177,9 @@ class Member:
             why = f"nothing can be read from it: {early}" if early else "it is empty"
             raise UnsupportedTranscript(self.label, why)
         if not records and len(head) - len(head.translate(None, _CONTROL)) > _BINARY * len(head):
-            hint = "If it is text in another encoding, convert it first, such as with iconv -t UTF-8."
-            raise UnsupportedTranscript(self.label, "it is binary, or not UTF-8 text", hint=hint)
+            looks = (found for magic, *found in _MAGICS if head.startswith(magic))
+            why, hint = next(looks, ("it is binary, or not UTF-8 text", ""))
+            raise UnsupportedTranscript(self.label, why, hint=hint)
         text = head.decode(errors="replace").removeprefix("\ufeff")
         document, complete = _document(text)
         return Opening(text=text[:HEAD], records=records, document=document, complete=complete)

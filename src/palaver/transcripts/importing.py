@@ -12,7 +12,20 @@ from typing import Any
 
 from palaver.erasure.erase import ERASED_MARK
 from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
-from palaver.formats import Branch, Conversation, Event, Loss, Match, Put, ReadLimits, SourceFile, matches, open_source
+from palaver.formats import (
+    FORMATS,
+    Branch,
+    Conversation,
+    Event,
+    Loss,
+    Match,
+    Put,
+    ReadLimits,
+    SourceFile,
+    TranscriptFormat,
+    matches,
+    open_source,
+)
 from palaver.formats.claude_code import AGENT_FILE, about_agent
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log import count_messages
@@ -150,6 +163,7 @@ class Importer:
         again: True to import an erased session again, as a new session; otherwise `Erased` is raised.
         limits: How much of a file is read; None for the defaults.
         session_ids: Returns the id of a new session.
+        formats: The formats that are asked first; those that packages add are asked, too.
     """
 
     store: Store
@@ -159,6 +173,7 @@ class Importer:
     again: bool = False
     limits: ReadLimits | None = None
     session_ids: Callable[[], SessionId] = new_session_id
+    formats: Sequence[TranscriptFormat] = FORMATS
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
         """Import a transcript or a bundle, and yield each of its conversations as soon as it is complete.
@@ -188,7 +203,7 @@ class Importer:
         with open_source(path, self.limits) as source:
             waiting: list[Loss] = []
             file = _ImportedFile(source, source.path)
-            for match in matches(source):
+            for match in matches(source, self.formats):
                 if isinstance(match, Loss):
                     waiting.append(match)
                     continue
