@@ -288,7 +288,7 @@ ROWS = ("llm-log", "oasst", "openhands-events", "smolagents")
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
-    *("chatgpt", "claude-ai"),
+    *("chatgpt", "claude-ai", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
 )
 """The formats that are a document, or an archive of documents."""
 

@@ -82,8 +82,8 @@ def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
 def test_what_is_no_plain_list_is_refused(tmp_path: Path) -> None:
     """Records of other programs, and lists without messages, are refused with a word about what they look like."""
     for other in [
-        {"version": 1, "sessionId": "s", "messages": [{"role": "user", "content": [], "id": "m", "ts": 1}]},
-        [{"role": "user", "parts": [{"text": "Hm?"}]}],
+        {"version": 1, "sessionId": "s", "messages": [{"role": "user", "content": [], "id": "m", "tick": 1}]},
+        [{"role": "someone", "parts": [{"text": "Hm?"}]}],
         [{"role": "user", "content": "Hm?", "weather": "wet", "is_demo": True}],
         {"samples": [{"messages": chat()}]},
         {"messages": "none"},

@@ -76,13 +76,13 @@ def test_archive_of_several_runs_is_several_conversations(tmp_path: Path) -> Non
 
 REFUSED = {
     "empty": (b"", "it is empty"),
-    "UTF-16": (session().decode().encode("utf-16"), "not UTF-8"),
-    "picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "binary"),
+    "UTF-16": (session().decode().encode("utf-16"), "UTF-16"),
+    "picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "a PNG image"),
     "other JSON": (b'{"name": "x", "scripts": {"a": "b"}}', "name, scripts"),
     "an empty list": (b"[]", "an empty JSON document"),
     "torn zst": (squeezed(session())[:6], "cut off"),
     "torn zip": (zipped({"a": session()})[:-30], "its index, at the end of a zip archive, is missing or damaged"),
-    "pictures in a zip": (zipped({"a.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256))}), "binary"),
+    "pictures in a zip": (zipped({"a.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256))}), "a PNG image"),
     "empty tar": (tar({"runs": None}), "archive without a file"),
 }
 

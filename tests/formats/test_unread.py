@@ -33,6 +33,7 @@ MIRRORS = {
         "build_action execute_action input usage response choices": "the requests as they were sent; a note counts them",
         "action output properties execution_completion": "the response has the call, and the observation its message",
     },
+    "vercel-ui": {"parts": "the beginning of a step has no content"},
     "openhands-events": {
         "args action": "the response has the call",
         "tool_call_metadata model_response choices message tool_calls function usage": "each event of a response repeats it",

@@ -10,7 +10,7 @@ from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.dialects.dialect import MessageDialect
-    from palaver.dialects.lists import ReadList, messages_of, names, read_list, read_messages
+    from palaver.dialects.lists import ReadList, dialect_of, item_reader, messages_of, names, read_list, read_messages
     from palaver.dialects.writing import WrittenList, WrittenView, write_messages, write_view
 
 __all__ = [
@@ -18,6 +18,8 @@ __all__ = [
     "ReadList",
     "WrittenList",
     "WrittenView",
+    "dialect_of",
+    "item_reader",
     "messages_of",
     "names",
     "read_list",
@@ -30,7 +32,7 @@ open_door(
     __name__,
     {
         ".dialect": "MessageDialect",
-        ".lists": "ReadList messages_of names read_list read_messages",
+        ".lists": "ReadList dialect_of item_reader messages_of names read_list read_messages",
         ".writing": "WrittenList WrittenView write_messages write_view",
     },
 )

@@ -20,7 +20,7 @@ from palaver.messages import Message
 from palaver.plurals import a_type
 from palaver.providers import APIS, Dialect, Item
 
-__all__ = ["ReadList", "messages_of", "names", "read_list", "read_messages"]
+__all__ = ["ReadList", "dialect_of", "item_reader", "messages_of", "names", "read_list", "read_messages"]
 
 ENTRY_POINTS = "palaver.dialects"
 
@@ -94,6 +94,25 @@ def named(name: str) -> MessageDialect | None:
         return dialect
     entry = next(iter(entry_points(group=ENTRY_POINTS, name=name)), None)
     return None if entry is None else entry.load()
+
+
+def dialect_of(items: Sequence[Any], tools: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the dialect that something in a list of items, or in the tools beside it, is a sign of; an empty text where nothing is."""
+    first = _claimed(items[0]) if items else ""
+    return first or next((name for name, _ in providers.signs(items, tools)), "")
+
+
+def item_reader(name: str) -> Callable[..., Sequence[Message]]:
+    """Return a function that reads the items of one list in order: an item in JSON, and fields for messages to which it gives none.
+
+    Raises:
+        InvalidInput: No dialect has this name.
+    """
+    other = other_dialect(name, ())
+    if other is not None:
+        return other.reader()
+    read = providers.dialect(name, (), (), "").reader()
+    return lambda item, **about: tuple(read(plain, **about) for plain in providers.items_of([item])[1])
 
 
 def other_dialect(name: object, items: Sequence[Any]) -> MessageDialect | None:

@@ -129,8 +129,9 @@ def detect(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) ->
     looks = source.opening.describe()
     if best := _best(source, formats):
         return best
-    tried = tuple(f"{known.title} ({known.signs})" for known in (*formats, *added()))
-    hint = f"Known formats:\n  {', '.join(known.title for known in formats)}"
+    known = (*formats, *added())
+    hint = f"Known formats:\n  {', '.join(each.title for each in known)}"
+    tried = tuple(f"{each.title} ({each.signs})" for each in known)
     raise UnsupportedTranscript(source.members[0].label, f"it is {looks}", tried=tried, hint=hint)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         items_of,
         messages_of,
         read_answer,
+        signs,
         tool_specs,
     )
     from palaver.providers.litellm import LiteLLMProvider
@@ -76,6 +77,7 @@ __all__ = [
     "profile_of",
     "read_answer",
     "read_script",
+    "signs",
     "tool_specs",
     "with_retries",
 ]
@@ -88,7 +90,7 @@ open_door(
         ".connect": "connect_model connect_provider",
         ".dialect": "Dialect Item",
         ".gemini.client": "GoogleProvider",
-        ".lists": "SdkObject answer_json dialect is_one items_of messages_of read_answer tool_specs",
+        ".lists": "SdkObject answer_json dialect is_one items_of messages_of read_answer signs tool_specs",
         ".litellm": "LiteLLMProvider",
         ".openai_chat.client": "OpenAIProvider",
         ".provider": "BlockEvent End Event Provider TextDelta ThinkingDelta ToolCallDelta UsageEvent",

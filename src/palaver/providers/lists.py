@@ -227,7 +227,7 @@ def dialect(name: object, items: Sequence[Item], tools: Sequence[Item], model: s
     usual = "anthropic" if "claude" in model.lower() else "openai-chat"
     if any(item.get("role") in ("system", "developer") for item in items):
         usual = "openai-chat"
-    api, why = (name, "") if isinstance(name, str) else next(_signs(items, tools), (usual, ""))
+    api, why = (name, "") if isinstance(name, str) else next(signs(items, tools), (usual, ""))
     said = _dialect(api)
     for index, item in enumerate(items):
         typed = said.items == "input" and isinstance(item.get("type"), str)
@@ -250,7 +250,7 @@ _CHUNKS = {kind: row.name for row in APIS.values() for kind in row.signs.chunks}
 _TOOLS = {key: row.name for row in APIS.values() for key in row.signs.tools}
 
 
-def _signs(items: Sequence[Item], tools: Sequence[Item]) -> Iterator[tuple[str, str]]:
+def signs(items: Sequence[Item], tools: Sequence[Item]) -> Iterator[tuple[str, str]]:
     """Yield the dialects that something in a request is a sign of, each with what it is."""
     for index, item in enumerate(items):
         yield from ((sign, f"item {index} is written so") for sign in _item_signs(item))
