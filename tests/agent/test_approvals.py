@@ -20,6 +20,7 @@ from palaver.errors import AgentFailure, Conflict, DecisionNeeded, InvalidInput,
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.providers import ScriptedProvider
+from palaver.testing.kills import dying_store
 from palaver.tools import CallContext, tool
 from palaver.transcripts import export
 from palaver.transcripts.doctor import examine
@@ -27,7 +28,6 @@ from palaver.transcripts.markdown import markdown
 from palaver.wire import Request
 from tests.agent.helper import MODEL, Died, both, calling, die, entries, kinds, results, roles, scripted, sent
 from tests.cli.commands import run
-from tests.kills import dying_store
 
 
 def bank() -> tuple[list[int], Prompt]:

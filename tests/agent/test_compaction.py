@@ -17,10 +17,10 @@ from palaver.messages import Speaker, ToolCallContent, words_of
 from palaver.prompts import Prompt
 from palaver.providers import ScriptedProvider
 from palaver.store import MemoryStore
+from palaver.testing.kills import dying_store
 from palaver.tools import Function, tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, OVERFLOW, Died, calling, die, entries, kinds, scripted, sent, talkative
-from tests.kills import dying_store
 
 
 def compactions(agent: Agent) -> list[Compaction]:

@@ -16,10 +16,10 @@ from palaver.agent.limits import LimitReached, Spending
 from palaver.errors import AgentFailure, InvalidInput, NotFound
 from palaver.log.entries import Invocation, TurnEnded, TurnStarted
 from palaver.providers import ScriptedProvider
+from palaver.testing.kills import dying_store
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, Died, both, calling, die, entries, scripted, talkative
-from tests.kills import dying_store
 
 USAGE = {"prompt_tokens": 90, "completion_tokens": 10}
 

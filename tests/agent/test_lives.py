@@ -17,10 +17,10 @@ from palaver.errors import AgentFailure, ParseError
 from palaver.log.entries import CallStarted, Inbox
 from palaver.messages import Message, Speaker
 from palaver.providers import ScriptedProvider
+from palaver.testing.kills import dying_store
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, Died, die, entries
-from tests.kills import dying_store
 
 TOOLS = ("write", "look", "peek", "pay", "missing")
 POLICY = st.sampled_from(["claude-code", None, *sorted(set(POLICIES) - {"full", "lllm"})])

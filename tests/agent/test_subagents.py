@@ -9,10 +9,10 @@ from palaver.errors import Ambiguous, DecisionNeeded, InvalidInput, NotFound, Pa
 from palaver.log import ERASED
 from palaver.messages import words_of
 from palaver.providers import ScriptedProvider
+from palaver.testing.kills import dying_store
 from palaver.tools import tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, Died, both, calling, die, roles, scripted, sent, talkative
-from tests.kills import dying_store
 
 
 def worker(script: object, **options: object) -> tuple[Agent, ScriptedProvider]:

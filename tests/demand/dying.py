@@ -21,8 +21,8 @@ from palaver import (
     open_store,
     tool,
 )
+from palaver.testing.kills import dying_store, kill_this_process
 from tests.forking import serve
-from tests.kills import dying_store, kill_this_process
 
 __all__ = ["STEPS", "cashier", "trio", "walker"]
 

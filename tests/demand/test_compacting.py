@@ -27,6 +27,7 @@ from palaver.context.summary import HEADINGS, Summarized, SummaryAnswer, Summary
 from palaver.log import Compaction, decode_entry
 from palaver.messages import thaw
 from palaver.session.compaction import CompactionPreview
+from palaver.testing.kills import dying_store
 from palaver.tokens import Budget, counter
 from palaver.view import Drop, Insert, apply
 from tests.demand.ground import (
@@ -43,7 +44,6 @@ from tests.demand.ground import (
     unchanged,
     valid,
 )
-from tests.kills import dying_store
 
 MODEL = "gpt-5.2"
 GOOD = "\n\n".join(f"## {heading}\nsomething of it" for heading in HEADINGS)

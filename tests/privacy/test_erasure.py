@@ -40,12 +40,12 @@ from palaver.session import Session, searchable
 from palaver.store import MemoryStore, SqliteStore, Store, verify_store
 from palaver.store.erasing import Placed
 from palaver.store.sql.erasing import SqlEraser
+from palaver.testing.kills import kill_this_process
 from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.testing.strategies import sayings
 from palaver.transcripts import Importer, export, import_bundle, repair
 from palaver.transfer.copies import copy_store
 from palaver.view import View, fold
-from tests.kills import kill_this_process
 from tests.privacy.planted import plant
 
 

@@ -239,8 +239,8 @@ def _says(output: object, result: ToolResultContent) -> bool:
 
 
 def _output(result: ToolResultContent) -> object:
-    if isinstance(result.content, str):
-        return result.content
+    if isinstance(result.content, str) or all(isinstance(block, TextContent) for block in result.content):
+        return result.text()
     return [
         thaw(block.model_dump(mode="json", exclude_defaults=True)) | {"type": block.type} for block in result.content
     ]
