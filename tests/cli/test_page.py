@@ -20,7 +20,7 @@ REFERENCE = PAGE.parent / "reference" / "commands.md"
 IDS = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|[0-9a-f]{12})(?![0-9a-zA-Z])")
 COMMON = {"--store", "--json", "--help"}
 """Options that the page explains once."""
-SPOKEN = ("chat", "mcp")
+SPOKEN = ("acp", "chat", "mcp")
 """Commands without `--json`: a person or a program talks with them."""
 STORELESS = ("lab", "models", "queue", "sync", "work")
 """Commands without `--store`: they need no store, or their arguments name it."""

@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = MappingProxyType(
         "Tools": {
             "models": ("models:run", "List what models accept, and read the vendors' lists."),
             "mcp": ("mcp:run", "Let other agents search and read sessions, as an MCP server."),
+            "acp": ("acp:run", "Answer in an editor that speaks the Agent Client Protocol, such as Zed."),
             "sync": ("sync:run", "Bring two stores, or a store and a folder, to the same state."),
             "archive": ("archive:run", "Move a session to a folder or to object storage, and back."),
             "store": ("store:app", "Verify, copy and sweep a store; retention and receipts."),
