@@ -10,7 +10,7 @@ A history processor cuts the history for good. This capability changes one reque
 from __future__ import annotations
 
 from asyncio import Lock
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from palaver.dialects import write_messages
 from palaver.dialects.pydantic_ai import DIALECT, NAME
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.integrations.request_fitter import RECALLS, RequestFitter
-from palaver.messages import Message, thaw
+from palaver.messages import Message, Role, ToolCallContent, thaw, words_of
 from palaver.session import Dialog
 from palaver.tokens import Budget
 
@@ -43,7 +43,7 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
     """Fits each request of an agent to the model's window, and records its runs in a dialog.
 
     A message is stored before the next model is called and before a tool runs. If another process continued the dialog, the run fails with
-    `Conflict`, and nothing of either is lost: reload the dialog and run again.
+    `Conflict`, and nothing of either is lost: run again with what `messages` returns then.
     """
 
     def __init__(
@@ -126,14 +126,14 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
     # --- the conversation ----------------------------------------------------------------------------------------------
 
     def messages(self) -> list[ModelMessage]:
-        """Return the conversation of the dialog, for `message_history`. A call that was interrupted has a return that says so.
+        """Return the conversation of the dialog as it is now, for `message_history`. A call that was interrupted has a return that says so.
 
         Raises:
             InvalidInput: There is no dialog.
         """
         if self._dialog is None:
             raise InvalidInput("This capability has no dialog.", hint="Pass one: PalaverConversation(dialog).")
-        items = write_messages(self._dialog.messages, NAME).items
+        items = write_messages(self._dialog.reload().messages, NAME).items
         history: list[ModelMessage] = ModelMessagesTypeAdapter.validate_python(items)
         return history
 
@@ -184,7 +184,7 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
 
     def _append(self, dialog: Dialog, history: Sequence[ModelMessage]) -> None:
         new = [item for item in history if id(item) not in self._known]
-        read = [message for item in new for message in self._read(item)]
+        read: Sequence[Message] = [message for item in new for message in self._read(item)]
         if not self._known:
             read = _continued(dialog.messages, read)
         if read:
@@ -192,19 +192,36 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         self._known |= {id(item): item for item in new}
 
 
-def _continued(known: Sequence[Message], given: Sequence[Message]) -> list[Message]:
-    """Return what a history has after the messages of a dialog.
+def _continued(known: Iterable[Message], given: Sequence[Message]) -> Sequence[Message]:
+    """Return what a history has after the messages of a dialog. Instructions have other places where pydantic-ai joined requests.
 
     Raises:
         InvalidInput: It does not begin with them.
     """
-    pairs = zip(known, given, strict=False)
-    if len(given) < len(known) or any((one.role, one.contents) != (other.role, other.contents) for one, other in pairs):
-        raise InvalidInput(
-            f"The run began with another history than its dialog, which has {len(known)} messages.",
-            hint="Pass message_history=conversation.messages(), or another dialog.",
-        )
-    return list(given[len(known) :])
+    expected = [_said(message) for message in known if message.role is not Role.SYSTEM]
+    matched = 0
+    for index, message in enumerate(given):
+        if matched == len(expected):
+            return given[index:]
+        if message.role is not Role.SYSTEM:
+            if _said(message) != expected[matched]:
+                break
+            matched += 1
+    if matched == len(expected):
+        return ()
+    raise InvalidInput(
+        f"The run began with another history than its dialog: message {matched} is not the same.",
+        hint="Pass message_history=conversation.messages(), or another dialog.",
+    )
+
+
+def _said(message: Message) -> tuple[Role, Sequence[object]]:
+    """Return what is compared of a message: not what the dialects keep beside it."""
+    said = [
+        (content.name, content.args) if isinstance(content, ToolCallContent) else words_of(content)
+        for content in message.contents
+    ]
+    return message.role, said
 
 
 def _schema(tool: ToolDefinition) -> Mapping[str, Any]:
