@@ -28,6 +28,8 @@ USUAL = {
     "Claude Code": ".claude/projects",
     "Codex": ".codex/sessions",
     "pi": ".pi/agent/sessions",
+    "OpenClaw": ".openclaw/agents/*/sessions/*.jsonl",
+    "Copilot CLI": ".copilot/session-state/*/events.jsonl",
     "Gemini CLI": ".gemini/tmp/*/chats",
     "OpenCode": ".local/share/opencode/opencode*.db",
 }
