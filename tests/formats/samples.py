@@ -6,6 +6,7 @@ import io
 import json
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,12 @@ def zipped(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) ->
             archive.writestr(name, data if method != ZSTD else zstandard.ZstdCompressor().compress(data))
     packed = bytearray(held.getvalue())
     for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)) if method == ZSTD else ():
-        start = packed.find(mark)
-        while start >= 0:
-            packed[start + at : start + at + 2] = ZSTD.to_bytes(2, "little")
-            start = packed.find(mark, start + 4)
+        start = 0
+        for content in files.values():
+            start = packed.index(mark, start)
+            packed[start + at : start + at + 2] = method.to_bytes(2, "little")
+            packed[start + at + 6 : start + at + 10] = zlib.crc32(content).to_bytes(4, "little")
+            start += len(mark)
     return bytes(packed)
 
 
@@ -288,7 +291,7 @@ ROWS = ("llm-log", "oasst", "openhands-events", "smolagents")
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
-    *("chatgpt", "claude-ai", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
+    *("atif", "chatgpt", "claude-ai", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
 )
 """The formats that are a document, or an archive of documents."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tempfile
+import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -78,7 +79,7 @@ def unpack(path: Path, limits: ReadLimits) -> Unpacked:
             found = list_members(_ArchiveFile(file, lambda: path.open("rb"), keep=False), allowance, limits)
         return Unpacked(*found, archive=True)
     spool, early = _spooled(opener)
-    found = list_members(_ArchiveFile(spool, lambda: spool, keep=True), allowance, limits)
+    found = list_members(_ArchiveFile(spool, lambda: spool, keep=True, early=early), allowance, limits)
     faults = (*found.faults, *([("archive", early)] if early else ()))
     return Unpacked(found.layers, faults, archive=True, spool=spool)
 
@@ -104,15 +105,17 @@ class _ArchiveFile(NamedTuple):
         file: The file.
         reopen: Returns the file for another reader.
         keep: Whether readers leave it open.
+        early: Why it ends too early, or empty.
     """
 
     file: IO[bytes]
     reopen: Callable[[], IO[bytes]]
     keep: bool
+    early: str = ""
 
     def stretch(self, start: int, size: int) -> Opener:
         """Return an opener for `size` bytes from `start`."""
-        return stretch(self.reopen, start, size, keep=self.keep)
+        return stretch(self.reopen, start, size, keep=self.keep, early=self.early)
 
 
 class _ArchiveMembers(NamedTuple):
@@ -178,8 +181,24 @@ def _zip(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _Arc
         else:
             raw = source.stretch(start, member.compress_size)
             inner = raw if method == _STORED else over(raw, _LAYERS[method], allowance)
-            layers.append(Layer(member.filename, decompressed(inner, allowance)[0]))
+            layers.append(Layer(member.filename, decompressed(_checked(inner, member.CRC), allowance)[0]))
     return _ArchiveMembers(tuple(layers), tuple(faults))
+
+
+def _checked(under: Opener, checksum: int) -> Opener:
+    """Return a stream that ends early, and says so, if its CRC-32 is another."""
+
+    def opener() -> Chunks:
+        chunks, found = under(), 0
+        while True:
+            try:
+                chunk = next(chunks)
+            except StopIteration as end:
+                return end.value or ("" if found == checksum else "its checksum is wrong: it is damaged")
+            found = zlib.crc32(chunk, found)
+            yield chunk
+
+    return opener
 
 
 def _zip_data(file: IO[bytes], header: int) -> int:

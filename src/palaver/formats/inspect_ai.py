@@ -117,8 +117,9 @@ def _sample(
     sample = value if isinstance(value, dict) else NOTHING
     task, name = word(evaluation.get("task") or ""), word(sample.get("id"))
     started_at = fields.moment(evaluation.get("created"))
+    run = f"{word(evaluation.get('run_id'))}:{name}:{word(sample.get('epoch'))}" if "id" in sample else ""
     yield Conversation(
-        key=fields.text(sample, "uuid") or f"{word(evaluation.get('run_id'))}:{name}:{word(sample.get('epoch'))}",
+        key=fields.text(sample, "uuid") or run,
         ordinal=ordinal,
         title=f"{task} {name}".strip(),
         model=fields.text(evaluation, "model"),

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from palaver.errors import InvalidMessage
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, bad_record
 from palaver.formats.documents import Element
@@ -57,8 +58,11 @@ def digest_of(value: object) -> bytes:
 
 
 def clean(value: object) -> object:
-    """Return a JSON value in which every string can be stored."""
-    return thaw(freeze(value))
+    """Return a JSON value in which every string can be stored. One that is nested too deeply for an entry becomes its JSON text."""
+    try:
+        return thaw(freeze(value))
+    except InvalidMessage:
+        return clean_text(json.dumps(value), "", [])
 
 
 def word(value: object) -> str:

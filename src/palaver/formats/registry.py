@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats.aider import AiderHistory
+from palaver.formats.atif import Atif
 from palaver.formats.chatgpt import ChatGptExport
 from palaver.formats.claude_ai import ClaudeAiExport
 from palaver.formats.claude_code import ClaudeCodeFormat
@@ -89,6 +90,7 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     SweAgent(),
     OpenHandsCalls(),
     InspectLog(),
+    Atif(),
     CopilotCli(),
     ClineSession(),
     OpenClawBench(),

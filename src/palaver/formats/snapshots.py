@@ -217,13 +217,12 @@ class CallReader:
             yield from guarded(call.name, declare(writer, call.tools, call.at, origin))
         for place in range(step.shared, len(call.messages)):
             item = Item(number, f"{call.name}, messages[{place}]", call.messages[place])
-            yield from self._message(item, place, step, {"timestamp": call.at})
+            yield from self._message(item, place, step, call)
         origin = Item(number, call.name, call.value).origin(f"{record}:call")
         yield from guarded(call.name, (writer.put(entry, origin) for entry in (_invocation(call),)))
         if call.answer:
             item = Item(number, f"{call.name}, response", call.answer)
-            about = {"timestamp": call.at, **answer_fields(call.response, call.value.get("cost"))}
-            yield from self._message(item, len(call.messages), step, about)
+            yield from self._message(item, len(call.messages), step, call, answers=True)
         else:
             yield bad_record(f"{call.name}, response", "it has no answer")
         for _ in fields.objects(call.response, "choices")[1:]:
@@ -247,22 +246,25 @@ class CallReader:
             reason = f"This call sent other messages than the ones before it from message {step.shared} on: a branch."
             yield Loss(place=call.name, reason=reason, code="rewritten", severity="note")
 
-    def _message(self, item: Item, place: int, step: _CallPlace, about: Mapping[str, Any]) -> Iterator[Event]:
-        record = f"{_name(step.dialog)}:{place}"
-        yield from guarded(
-            item.place, self._said(item, place, step, {**about, "id": f"{self._key or self._format}:{record}"})
-        )
+    def _message(
+        self, item: Item, place: int, step: _CallPlace, call: LoggedCall, *, answers: bool = False
+    ) -> Iterator[Event]:
+        yield from guarded(item.place, self._said(item, place, step, call, answers=answers))
         self._marks[step.dialog].append((self._writers[step.dialog].mark(), self._tools[step.dialog]))
 
-    def _said(self, item: Item, place: int, step: _CallPlace, about: Mapping[str, Any]) -> Iterator[Event]:
+    def _said(self, item: Item, place: int, step: _CallPlace, call: LoggedCall, *, answers: bool) -> Iterator[Event]:
         if not isinstance(item.value, dict):
             yield bad_record(item.place, "it is not a message")
             return
+        record = f"{_name(step.dialog)}:{place}"
+        about: dict[str, Any] = {"timestamp": call.at, "id": f"{self._key or self._format}:{record}"}
+        if answers:
+            about |= answer_fields(call.response, call.value.get("cost"))
         longest = self._survey.longest
         counts = place < len(longest) and longest[place][1] == step.dialog
         self._elsewhere += not counts
         said = {name: value for name, value in item.value.items() if value is not None or name == "content"}
-        origin = item.origin(f"{_name(step.dialog)}:{place}")
+        origin = item.origin(record)
         yield from self._writers[step.dialog].say(from_chat_dict(said, **about), origin, counted=int(counts))
 
 

@@ -72,10 +72,10 @@ def read_head(opener: Opener, size: int) -> tuple[bytes, str]:
     return b"".join(parts), ""
 
 
-def stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bool) -> Opener:
+def stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bool, early: str = "") -> Opener:
     """Return an opener for `size` bytes of a file from `start`.
 
-    Each read seeks first, so that several readers of one kept file do not disturb each other.
+    Each read seeks first, so that several readers of one kept file do not disturb each other. `early` says why the file may end too early.
     """
 
     def opener() -> Chunks:
@@ -86,7 +86,7 @@ def stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: boo
                 file.seek(at)
                 chunk = file.read(min(CHUNK, stop - at))
                 if not chunk:
-                    return f"it ends after {at - start} of {size} bytes"
+                    return f"it ends after {at - start} of {size} bytes{': ' if early else ''}{early}"
                 at += len(chunk)
                 yield chunk
         finally:
@@ -137,16 +137,17 @@ def over(under: Opener, layer: Callable[[Chunks], Chunks], allowance: Allowance)
                 chunk = next(chunks)
             except StopIteration as end:
                 return str(end.value)
+            limit = min(allowance.size, most + allowance.left)
+            cut, chunk = len(chunk) > limit - size, chunk[: limit - size]
             size += len(chunk)
-            if size > allowance.size:
-                return f"it unpacks to more than {allowance.size:,} bytes, the limit"
-            if size > most:
-                if size - most > allowance.left:
-                    return "the members of the archive unpack to more than the limit"
-                allowance.left -= size - most
-                most = size
+            allowance.left -= max(size - most, 0)
+            most = max(size, most)
             for start in range(0, len(chunk), CHUNK):  # a few bytes can unpack to 64 MiB of short lines
                 yield chunk[start : start + CHUNK]
+            if cut and size == allowance.size:
+                return f"it unpacks to more than {allowance.size:,} bytes, the limit"
+            if cut:
+                return "the members of the archive unpack to more than the limit"
 
     return opener
 
