@@ -3,7 +3,7 @@
     python tools/roundtrips.py              write docs/reference/round-trips.md
     python tools/roundtrips.py FILE...      print the table of these transcripts
 
-The sources are the three smallest files of each folder of $PALAVER_TEST_DATA that palaver imports; without it, the samples of the tests.
+The sources are the two smallest files of each folder of $PALAVER_TEST_DATA that palaver imports; without it, the samples of the tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from palaver.view import fold
 
 PAGE = Path("docs/reference/round-trips.md")
 KINDS = ("texts", "calls", "results", "images", "thinking")
-EACH = 3
+EACH = 2
 """The most files of a folder: the smallest ones, so that the whole table takes minutes."""
 
 TARGETS = tuple(form for form in export_forms() if form not in {"markdown", "otel-events"})

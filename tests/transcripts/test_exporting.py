@@ -14,7 +14,16 @@ from palaver.dialects import names, read_messages
 from palaver.errors import InvalidInput, NotFound
 from palaver.log import ToolSpec
 from palaver.log.entries import Toolset
-from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, Usage, UserMessage
+from palaver.messages import (
+    ImageContent,
+    Media,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    Usage,
+    UserMessage,
+)
 from palaver.providers import APIS
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import export, partial_path, write_file
@@ -69,6 +78,19 @@ def test_list_of_a_dialect_reads_back(to: str) -> None:
     assert [content.text() for content in contents if isinstance(content, ToolResultContent)] == ["done"]
     assert [image.to_base64()[0][0] for image in contents if isinstance(image, ImageContent)] == [PIXEL]
     assert not list(done.report.lost())
+
+
+@pytest.mark.parametrize("to", names())
+def test_result_of_several_texts_reads_back_as_text(to: str) -> None:
+    """A result of two texts is not read back as JSON that lists them."""
+    log = Log()
+    said = ToolResultContent(id="a", name="shell", content=(TextContent("one"), TextContent("two")))
+    log.put(user("go"), model("", "a"), ToolMessage(contents=(said,)), model("Done."))
+    log.store.update_session(log.session, root=log.dialog)
+    body = json.loads(b"".join(export(log.store, log.session, to).pieces))
+    read = read_messages(body[APIS[to].dialect.items] if to in APIS else body, to)
+    (result,) = [content for message in read for content in message.contents if isinstance(content, ToolResultContent)]
+    assert result.text().split() == ["one", "two"]
 
 
 @pytest.mark.parametrize("to", names())

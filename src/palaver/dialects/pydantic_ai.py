@@ -304,6 +304,8 @@ def _written(message: Message, about: Part, names: Mapping[str, str], notes: Cha
 def _returned(result: ToolResultContent, about: Part, names: Mapping[str, str]) -> Part:
     if isinstance(result.content, str):
         said: object = _value(result.content, about)
+    elif not about and all(isinstance(block, TextContent) for block in result.content):
+        said = result.text()  # a list of texts would be a value in JSON there
     else:
         values = [value for block in result.content for value in _values(block, ChangeNotes())]
         said = values[0] if about.get("single") and len(values) == 1 else values
