@@ -38,6 +38,13 @@ APART: dict[tuple[str, str], str] = {
     ("crewai", "mcp"): "it needs mcp 1, whose client has another interface",
     ("semantic-kernel", "mcp"): "it needs mcp 1, whose client has another interface",
     ("aider-chat", "mcp"): "it needs mcp 1, whose client has another interface",
+    **{
+        ("aider-chat", extra): "it pins every package that it needs, to releases older than the framework's"
+        for extra in ("openai-agents", "langchain", "pydantic-ai", "google-adk")
+    },
+    ("pydantic-ai", "pydantic-ai"): "the resolver takes its slim package first, whose newest release is newer",
+    ("crewai", "openai-agents"): "it needs openai 2, and the Agents SDK openai 3",
+    ("crewai", "google-adk"): "it needs OpenTelemetry's SDK from 1.45 on, and the kit one up to 1.44",
 }
 """Frameworks and extras that do not fit together, and why. A pair that fits has no place here."""
 
