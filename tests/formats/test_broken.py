@@ -95,6 +95,7 @@ def memory_for(folder: Path, kind: str, size: int) -> float:
         tracemalloc.stop()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", NAMES)
 def test_long_line_takes_a_multiple_of_its_size(tmp_path: Path, kind: str) -> None:
     """A line of 8 MB is imported within a fixed multiple of its size."""
