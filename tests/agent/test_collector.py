@@ -19,7 +19,8 @@ from pytest_examples import find_examples
 
 from palaver import tool
 from palaver.agent import subagent
-from palaver.agent.telemetry import COMPACTED, CONTEXT_EDIT, Telemetry
+from palaver.agent.telemetry import CONTEXT_EDIT, Telemetry
+from palaver.dialects.genai import COMPACTED
 from palaver.errors import AgentFailure, InvalidInput
 from palaver.log.entries import Compaction
 from tests.agent.helper import MODEL, calling, entries, kinds, scripted

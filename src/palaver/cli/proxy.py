@@ -6,7 +6,6 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from typer import Option
 
@@ -24,7 +23,8 @@ _PORT = 7787
 """The port by default: programs keep the address in their settings."""
 
 _HINTS = (
-    ("OpenAI's SDKs, Codex", "OPENAI_BASE_URL={url}/v1"),
+    ("OpenAI's SDKs", "OPENAI_BASE_URL={url}/v1"),
+    ("Codex", "codex -c openai_base_url={url}/v1"),
     ("Anthropic's SDKs, Claude Code", "ANTHROPIC_BASE_URL={url}"),
     ("Google's SDKs, Gemini CLI", "GOOGLE_GEMINI_BASE_URL={url}"),
 )
@@ -82,12 +82,6 @@ def run(
 
 def _lines(url: str, base: str) -> list[str]:
     if base:
-        path = f", with its path {urlsplit(base).path}" if urlsplit(base).path else ""
-        return [
-            f"{url} stands for {base}{path}. Programs add the rest, such as /v1 for OpenAI's SDKs where it is missing:"
-        ] + [
-            f"  {hint.format(url=url).removesuffix('/v1') if base.endswith('/v1') else hint.format(url=url)}"
-            for _, hint in _HINTS
-        ]
+        return [f"{url} stands for {base}: give it to a program in place of that address."]
     wide = max(len(name) for name, _ in _HINTS)
     return ["Tell a program this address:", *(f"  {name:{wide}}  {hint.format(url=url)}" for name, hint in _HINTS)]
