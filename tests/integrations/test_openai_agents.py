@@ -418,10 +418,12 @@ def test_filter_makes_requests_fit_and_the_session_keeps_all(store: Store, tool:
             await agents.Runner.run(agent, f"Look at {n}.", session=session, run_config=config)
         await agents.Runner.run(agent, "What did you see?", session=session, run_config=config)
 
+        newest.append(fits.fit)
+
+    newest: list[Any] = []
     ran(work())
-    assert fits.fit is not None
-    assert fits.fit.omitted
-    assert fits.fit.tokens <= 2_500 < fits.fit.tokens_before
+    assert newest[0].omitted
+    assert newest[0].tokens <= 2_500 < newest[0].tokens_before
     assert all(len(json.dumps(made.input)) < 12_000 for made in model.calls)
     for made in model.calls:
         asked = [item["call_id"] for item in made.input if item.get("type") == "function_call"]
@@ -432,6 +434,32 @@ def test_filter_makes_requests_fit_and_the_session_keeps_all(store: Store, tool:
     kept = ran(session.get_items())
     assert len(kept) == 4 * turns + 4
     assert sum("lamp " * 400 in str(item.get("output")) for item in kept) == turns
+
+
+def test_runs_at_once_recall_their_own(store: Store) -> None:
+    """Two conversations that share a filter each find what was said in their own."""
+    fits = adapter.FitFilter("gpt-5", budget=2_500)
+    config = agents.RunConfig(call_model_input_filter=fits)
+
+    async def talk(word: str) -> str:
+        model = testing.ScriptedModel([call("r", "search_history", query="secret"), answer("Done.")])
+        agent = agents.Agent(name=word, model=model, tools=fits.tools)
+        session = adapter.PalaverSession(word, store)
+        for number in range(8):
+            await session.add_items([{"role": "user", "content": f"The secret is {word}. " + f"line {number} " * 300}])
+            await session.add_items([{"role": "assistant", "content": "Noted."}])
+        await agents.Runner.run(agent, "What is the secret?", session=session, run_config=config)
+        found = (item for item in model.calls[-1].input if item.get("call_id") == "r" and "output" in item)
+        return str(next(found)["output"])
+
+    async def both() -> list[str]:
+        return list(await asyncio.gather(talk("apple"), talk("pear")))
+
+    apple, pear = ran(both())
+    assert "apple" in apple
+    assert "pear" not in apple
+    assert "pear" in pear
+    assert "apple" not in pear
 
 
 def test_filter_without_anything_left_out_changes_nothing(store: Store) -> None:
@@ -477,11 +505,13 @@ def test_fitted_requests_are_valid_for_the_provider(store: Store, tool: object) 
                 config = agents.RunConfig(call_model_input_filter=fits)
                 await agents.Runner.run(agent, f"Look at {number}.", session=session, run_config=config)
 
+            newest.append(fits.fit)
+
+    newest: list[Any] = []
     with server:
         ran(work())
     assert len(server.served) == 16
     assert server.refused == []
-    assert fits.fit is not None
-    assert fits.fit.omitted
+    assert newest[0].omitted
     assert len(ran(session.get_items())) == 8 * 5
     check_session(session.session)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -293,7 +294,7 @@ def _before(spans: Sequence[Span], place: Handle) -> Iterator[Span]:
 
 
 class FitFilter:
-    """A `call_model_input_filter` that makes each request fit the model's window, by `palaver.fit`. Use one object a conversation.
+    """A `call_model_input_filter` that makes each request fit the model's window, by `palaver.fit`. Runs may share one, also at once.
 
     The session keeps everything. Give the agent the filter's `tools` too, so that the model can recall what is left out. Not for conversations that the
     server keeps (`previous_response_id`, `conversation_id`): their input is only the newest part.
@@ -303,7 +304,7 @@ class FitFilter:
         await Runner.run(agent, "Hello.", session=session, run_config=RunConfig(call_model_input_filter=fits))
 
     Attributes:
-        fit: The newest list that was fitted, with what is left out of it; None before the first call.
+        fit: The newest list that was fitted in this task, with what is left out of it; None before the first call.
     """
 
     def __init__(self, model: str, *, budget: Any = None, policy: Any = DEFAULT_POLICY) -> None:  # noqa: ANN401 - as for `fit`
@@ -317,8 +318,15 @@ class FitFilter:
         given: object = model
         if not isinstance(given, str) or not given:
             raise InvalidInput(f"The model is {a_type(given)}.", hint="Give its name, such as 'gpt-5'.")
-        self.fit: Fit | None = None
+        self._newest: ContextVar[Fit | None] = ContextVar(
+            "palaver fit", default=None
+        )  # of a run: its tools run in tasks below it
         self._fit: Callable[..., Fit] = partial(fit, model=model, budget=budget, policy=policy, dialect=_DIALECT)
+
+    @property
+    def fit(self) -> Fit | None:
+        """The newest list that was fitted in this task."""
+        return self._newest.get()
 
     @property
     def tools(self) -> list[FunctionTool]:
@@ -343,8 +351,9 @@ class FitFilter:
         given = data.model_data
         declared = [_declared(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
         job = partial(self._fit, list(given.input), system=given.instructions, tools=declared)
-        self.fit = await to_thread.run_sync(job)
-        return ModelInputData(input=self.fit.messages, instructions=self.fit.system or None)
+        fitted = await to_thread.run_sync(job)
+        self._newest.set(fitted)
+        return ModelInputData(input=fitted.messages, instructions=fitted.system or None)
 
     async def _answer(self, name: str, _context: object, arguments: str) -> str:
         return "Nothing was left out." if self.fit is None else self.fit.call_tool(name, arguments)
