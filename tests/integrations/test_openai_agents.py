@@ -440,9 +440,15 @@ def test_runs_at_once_recall_their_own(store: Store) -> None:
     """Two conversations that share a filter each find what was said in their own."""
     fits = adapter.FitFilter("gpt-5", budget=2_500)
     config = agents.RunConfig(call_model_input_filter=fits)
+    fitted = asyncio.Barrier(2)
+
+    class TogetherModel(testing.ScriptedModel):  # type: ignore[misc,name-defined] # of a package that may be missing
+        async def get_response(self, *args: object, **kwargs: object) -> object:
+            await fitted.wait()
+            return await super().get_response(*args, **kwargs)
 
     async def talk(word: str) -> str:
-        model = testing.ScriptedModel([call("r", "search_history", query="secret"), answer("Done.")])
+        model = TogetherModel([call("r", "search_history", query="secret"), answer("Done.")])
         agent = agents.Agent(name=word, model=model, tools=fits.tools)
         session = adapter.PalaverSession(word, store)
         for number in range(8):
