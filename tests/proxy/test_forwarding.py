@@ -206,6 +206,37 @@ def test_encoded_answer_and_headers_stay_as_they_are(tmp_path: Path) -> None:
         assert Session.open(store, record.session_id).root.messages[-1].text_content() == "hello"
 
 
+@pytest.mark.parametrize(
+    ("asked", "passed_on"),
+    [
+        ("gzip, lzma;q=1.0, deflate;q=0.5", "gzip, deflate;q=0.5"),
+        ("lzma", "identity"),
+        ("gzip,deflate", "gzip,deflate"),
+    ],
+)
+def test_vendor_is_asked_for_encodings_that_can_be_read(tmp_path: Path, asked: str, passed_on: str) -> None:
+    """A call accepts those encodings only in which its answer can be recorded."""
+    seen = list[str | None]()
+
+    def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
+        seen.append(handler.headers["accept-encoding"])
+        _says(handler, 200, json.dumps(ANSWER).encode(), ("content-type", "application/json"))
+
+    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+        running.ask("POST", CHAT, json.dumps(ASKED).encode(), accept_encoding=asked)
+    assert seen == [passed_on]
+
+
+@pytest.mark.parametrize("header", ["x_claude_code_session_id", "session_id", "x_session_id", "x_session_affinity"])
+def test_session_that_a_header_names_has_the_call(tmp_path: Path, header: str) -> None:
+    """A call whose header names a session is recorded in the session of that name."""
+    with strict.openai_chat() as server, proxy(tmp_path, server.url) as running:
+        running.ask("POST", "/chat/completions", json.dumps(ASKED).encode(), **{header: "ses_1"})
+        assert running.end() == ""
+    with SqliteStore(running.store) as store:
+        assert len(Session.open(store, "ses_1").root.calls) == 1
+
+
 def test_errors_of_the_vendor_stay_as_they_are(tmp_path: Path) -> None:
     """A refusal passes unchanged and is recorded as an error; a refused key is not recorded at all."""
     statuses = iter((429, 401))

@@ -274,9 +274,11 @@ def test_body_that_is_no_request_is_not_recorded(client: Client, api: str) -> No
 
 
 def test_compressed_request_is_recorded_as_its_text(client: Client) -> None:
-    """A request with a content encoding is recorded as the text it encodes; one that is damaged is refused."""
+    """A request with a content encoding is recorded as the text it encodes; one that is damaged, or whose encoding is not known, is refused."""
     body = json.dumps({"model": "m", "messages": [user("go")]}).encode()
     client.recorder.begin(ProxiedCall("openai-chat", gzip.compress(body), encoding="gzip"))
     assert client.dialogs[0].calls[0].request().data == body
     with pytest.raises(InvalidMessage):
         client.recorder.begin(ProxiedCall("openai-chat", body, encoding="gzip"))
+    with pytest.raises(InvalidMessage, match="encoded as lzma"):
+        client.recorder.begin(ProxiedCall("openai-chat", body, encoding="lzma"))

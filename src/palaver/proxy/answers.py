@@ -89,12 +89,19 @@ def decoded(body: bytes, encoding: str) -> bytes:
     """Return a body without its content encoding.
 
     Raises:
-        InvalidMessage: It is damaged.
+        InvalidMessage: It is damaged, or the encoding is not known here.
     """
+    if not encoding or encoding.strip().lower() == "identity":
+        return body
     try:
-        return httpx.Response(200, headers={"content-encoding": encoding}, content=body).content if encoding else body
+        plain = httpx.Response(200, headers={"content-encoding": encoding}, content=body).content
     except httpx.HTTPError as error:
         raise InvalidMessage(f"The body cannot be decoded from {encoding} ({error}).") from error
+    if plain == body and body:  # so it is where httpx has no decoder
+        raise InvalidMessage(
+            f"The body is encoded as {encoding}, which cannot be read here.", hint="Install httpx[brotli,zstd]."
+        )
+    return plain
 
 
 def _decoded(copy: AnswerCopy) -> bytes:

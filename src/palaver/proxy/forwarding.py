@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from palaver.proxy.answers import BROKEN, CLIENT_LEFT, AnswerCopy
 from palaver.proxy.recorder import ProxiedCall
 from palaver.proxy.recording import RecorderThread
-from palaver.proxy.routes import Headers, VendorRoute, keys, passed, route, session_named
+from palaver.proxy.routes import Headers, VendorRoute, keys, passed, readable, route, session_named
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost", "[::1]")
@@ -142,6 +142,8 @@ class Proxy:
     async def _answer(self, asking: _Forwarded, body: _Body, send: Send) -> bool:
         """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
         headers, content = passed(asking.headers), body.content
+        if asking.call is not None:
+            headers = readable(headers, self._client.headers["accept-encoding"])
         if asking.call is not None and asking.call.mended is not None and asking.call.mended.body is not None:
             headers = [(name, value) for name, value in headers if name not in _OF_BODY]
             content = asking.call.mended.body

@@ -49,8 +49,15 @@ _KEYS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"
 _SHORTEST = 16
 """The fewest characters of a key; texts as short as `ollama` are none, and may be said for other reasons."""
 
-_SESSIONS = (b"x-claude-code-session-id", b"session_id", b"session-id", b"conversation_id", b"x-session-id")
-"""Headers in which programs name their session: Claude Code, Codex and pi do."""
+_SESSIONS = (
+    b"x-claude-code-session-id",
+    b"session_id",
+    b"session-id",
+    b"conversation_id",
+    b"x-session-id",
+    b"x-session-affinity",
+)
+"""Headers in which programs name their session: Claude Code, Codex and OpenCode do, and pi for most APIs."""
 _LONGEST = 200
 
 
@@ -111,6 +118,25 @@ def passed(headers: Headers) -> list[tuple[bytes, bytes]]:
     known = list(headers)
     named = {word.strip().lower() for name, value in known if name == b"connection" for word in value.split(b",")}
     return [(name, value) for name, value in known if name not in _HOP and name not in named]
+
+
+def readable(headers: Headers, known: str) -> list[tuple[bytes, bytes]]:
+    """Return headers that accept no content encodings but the known ones: an answer in another one could not be recorded.
+
+    Args:
+        headers: The headers.
+        known: The encodings, as in such a header.
+    """
+    names = {b"identity"} | {word.strip().encode() for word in known.split(",")}
+    return [
+        (name, _kept(value, names) or b"identity") if name == b"accept-encoding" else (name, value)
+        for name, value in headers
+    ]
+
+
+def _kept(value: bytes, names: set[bytes]) -> bytes:
+    words = value.split(b",")
+    return b",".join(word for word in words if word.partition(b";")[0].strip().lower() in names).strip()
 
 
 def keys(headers: Headers, query: bytes) -> frozenset[str]:
