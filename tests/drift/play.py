@@ -29,6 +29,7 @@ class Home:
     programs: Path
     node: Path
     server: StrictServer
+    url: str = ""  # where the agent sends its requests, if not to the stand-in
 
     def version(self) -> str:
         """Return the agent's version. Raise NotPlayedError if it does not start."""
@@ -76,7 +77,7 @@ class Home:
         return found[-1]
 
     def _filled(self, text: str) -> str:
-        return text.replace("{url}", self.server.url).replace("{home}", str(self.folder))
+        return text.replace("{url}", self.url or self.server.url).replace("{home}", str(self.folder))
 
     def _ran(self, *words: str) -> str:
         self.folder.mkdir(parents=True, exist_ok=True)

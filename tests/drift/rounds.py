@@ -26,11 +26,11 @@ class Bench:
     node: Path
     servers: Mapping[str, StrictServer]
 
-    def home(self, cli: Cli, name: str) -> Home:
-        """Return a home folder of an agent; all share the folder to work in, by which agents find sessions."""
+    def home(self, cli: Cli, name: str, url: str = "") -> Home:
+        """Return a home folder of an agent that asks the stand-in, or another address; all share the folder to work in, by which agents find sessions."""
         self.image.parent.mkdir(exist_ok=True)
         self.image.write_bytes(PNG)
-        return Home(cli, self.folder / name, self.image.parent, self.programs, self.node, self.servers[cli.name])
+        return Home(cli, self.folder / name, self.image.parent, self.programs, self.node, self.servers[cli.name], url)
 
     @property
     def image(self) -> Path:
