@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,20 +83,36 @@ def main() -> None:
     frameworks = sys.argv[1:] or FRAMEWORKS
     name, known = distribution()
     project = str(ROOT / "pyproject.toml")
+
+    def beside(framework: str, *extras: str) -> str:
+        """Return the release of a framework that is picked beside us with some extras."""
+        return resolved(framework, project, *(word for extra in extras for word in ("--extra", extra)))
+
+    def differing(framework: str, release: str, extras: Sequence[str]) -> dict[str, str]:
+        """Return the release beside each extra that changes it; those that ask for no less together are asked once."""
+        chosen = beside(framework, *extras) if extras else release
+        if chosen == release:
+            return {}
+        if len(extras) == 1:
+            return {extras[0]: chosen}
+        half = len(extras) // 2
+        return differing(framework, release, extras[:half]) | differing(framework, release, extras[half:])
+
+    def both(framework: str) -> tuple[str, dict[str, str]]:
+        release = resolved(framework)
+        apart = {extra: beside(framework, extra) for extra in known if (framework, extra) in APART}
+        return release, apart | differing(framework, release, [extra for extra in known if extra not in apart])
+
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # the resolver waits for the network
-        alone = {one: pool.submit(resolved, one) for one in frameworks}
-        beside = {
-            (one, extra): pool.submit(resolved, one, project, "--extra", extra) for one in frameworks for extra in known
-        }
+        found = dict(zip(frameworks, pool.map(both, frameworks), strict=True))
     failed = False
-    for framework, release in alone.items():
-        print(f"{framework} {release.result() or 'cannot be resolved'}")  # noqa: T201 - its output
-        failed = failed or not release.result()
-        for extra in known:
-            chosen, why = beside[framework, extra].result(), APART.get((framework, extra))
-            if chosen != release.result() or why:
-                print(f"    beside {name}[{extra}]: {chosen or 'no solution'}{f' ({why})' if why else ''}")  # noqa: T201 - as above
-                failed = failed or (chosen == release.result()) == bool(why)
+    for framework, (release, changed) in found.items():
+        print(f"{framework} {release or 'cannot be resolved'}")  # noqa: T201 - its output
+        failed = failed or not release
+        for extra, chosen in changed.items():
+            why = APART.get((framework, extra))
+            print(f"    beside {name}[{extra}]: {chosen or 'no solution'}{f' ({why})' if why else ''}")  # noqa: T201 - as above
+            failed = failed or (chosen == release) == bool(why)
     sys.exit(failed)
 
 
