@@ -39,7 +39,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "json": (b'{"name": "x", "version": 1}', "JSON object"),
     "lines": (b'{"a": 1}\n' * 50, "JSON lines"),
     "binary": (bytes(range(256)) * 64, "binary"),
-    "utf16": (talk().decode().encode("utf-16"), "not UTF-8"),
+    "utf16": (talk().decode().encode("utf-16"), "UTF-16"),
     "zstd": (b"\x28\xb5\x2f\xfd" + b"garbage" * 9, "zstd"),
     "a head and garbage": (rollout().splitlines(keepends=True)[0] + b"{garbage\n" * 4_000, "nothing"),
     "damaged bundle": (b'{"palaver":1,"session":{}}\n', "damaged at byte"),
