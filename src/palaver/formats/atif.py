@@ -137,7 +137,9 @@ def _step(item: Item, writer: DialogWriter, at: float) -> Iterator[Event]:
         for call in fields.objects(step, "tool_calls")
     ]
     metrics = fields.mapping(step, "metrics")
-    about: dict[str, Any] = {"id": key, "timestamp": at, "metadata": kept(step, _READ)}
+    beside = kept(fields.mapping(step, "observation"), {"results"})
+    metadata = {**kept(step, _READ), **({"observation": beside} if beside else {})}
+    about: dict[str, Any] = {"id": key, "timestamp": at, "metadata": metadata}
     if step["source"] == "agent":
         about |= {"model": fields.text(step, "model_name") or None, "usage": priced(metrics, metrics.get("cost_usd"))}
     said = {"role": _ROLES[step["source"]], "content": _content(step.get("message")), "tool_calls": calls or None}
