@@ -49,7 +49,7 @@ def check_bundle(store: MemoryStore, one: Imported) -> None:
 
 def check_exports(store: MemoryStore, one: Imported) -> None:
     """The forms of providers hold conversations that the providers take."""
-    for name, provider in (("openai", "openai-chat"), ("anthropic", "anthropic")):
+    for name, provider in (("openai-chat", "openai-chat"), ("anthropic", "anthropic")):
         for whole in (True, False):
             body = json.loads(b"".join(export(store, one.session_id, name, whole=whole).pieces))
             request = {"model": "m", **body} | ({"max_tokens": 1} if name == "anthropic" else {})
