@@ -108,8 +108,8 @@ def script() -> Iterator[Step]:
         "I begin with what is there.", (("list_files", {"folder": "."}), ("list_files", {"folder": "src/palaver"}))
     )
     yield Step(
-        "Everything that is defined, in one go.",
-        (("search", {"pattern": r"^(class|def) ", "folder": "src"}),),
+        "Every class that is defined, in one go.",
+        (("search", {"pattern": r"^class ", "folder": "src"}),),
     )
     for package in packages:
         folder = f"src/palaver/{package}"
