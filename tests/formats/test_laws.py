@@ -18,7 +18,7 @@ from tests.formats.reading import Read, imported, read_bytes, read_file, refused
 from tests.formats.samples import DOCUMENTS, JSON, KINDS, LINES, ROWS, packed, sample, value_of
 
 SLOW = settings(
-    max_examples=max(settings().max_examples // 8, 10),  # of each kind, of which there are many
+    max_examples=max(settings().max_examples // 3, 20),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 JUNK = st.one_of(
