@@ -150,7 +150,7 @@ def _page(member: Member, ordinal: int) -> Iterator[Event]:
                 yield from _said(spoken, writers, key or NAME, head[1])
             spoken, count = _PageMessage(head, count, place), count + 1
         elif spoken is not None:
-            spoken.add(line)
+            yield from _line(spoken, line, place)
     if spoken is not None and whole and not spoken.is_open:
         yield from _said(spoken, writers, key or NAME, "")
     elif spoken is not None:
@@ -159,6 +159,15 @@ def _page(member: Member, ordinal: int) -> Iterator[Event]:
     if count:
         reason = "The page has the tools' inputs as text for people; the calls have it in the argument `shown`."
         yield Loss(place=member.place("whole file"), reason=reason, code="rendered", severity="note")
+
+
+def _line(spoken: _PageMessage, line: str, place: str) -> Iterator[Loss]:
+    """Add a line to a message. Of one with only one end of a head, say so: a damaged head is text of the message before it."""
+    text = line.strip()
+    if not spoken.is_open and (text.startswith("_**") or text.endswith("**_")):
+        reason = "It has one end of a mark that begins a message, and is read as text."
+        yield Loss(place=place, reason=reason, code="broken_head")
+    spoken.add(line)
 
 
 def _said(spoken: _PageMessage, writers: list[DialogWriter], key: str, following: str) -> Iterator[Event]:
