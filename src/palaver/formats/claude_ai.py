@@ -14,7 +14,7 @@ from typing import Any
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, kept, numbered, torn
+from palaver.formats.lists import Item, conversations, kept, numbered
 from palaver.formats.sources import SourceFile
 from palaver.formats.trees import ROOT, TreeWriter
 from palaver.messages import (
@@ -49,21 +49,7 @@ class ClaudeAiExport:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every conversation, one in memory at a time."""
-        ordinal = 0
-        for member in source.members:
-            for element in member.elements():
-                if isinstance(element, Loss):
-                    yield element
-                    continue
-                place = member.place(element.path)
-                if not element.whole:
-                    yield bad_record(place, "the file ends in this conversation")
-                elif isinstance(element.value, dict):
-                    yield from torn(element, place)
-                    yield from _conversation(element.value, place, ordinal)
-                    ordinal += 1
-                else:
-                    yield bad_record(place, "it is not a conversation")
+        return conversations(source, _conversation)
 
 
 def _conversation(value: Mapping[str, object], place: str, ordinal: int) -> Iterator[Event]:

@@ -6,7 +6,7 @@ Such formats have no record ids. A message is identified by its number in its li
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, bad_record
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Event, Loss
+from palaver.formats.sources import SourceFile
 from palaver.log import Toolset, ToolSpec
 from palaver.log.headers import DIGEST_BYTES
 from palaver.messages import Usage, clean_text, freeze, stop_reason_of, thaw
@@ -44,6 +45,32 @@ class Item(NamedTuple):
     def part(self, record: str, value: object) -> Origin:
         """Return a part of it as a record of its own."""
         return Origin(record, self.ordinal, digest_of(value), self.place)
+
+
+def conversations(
+    source: SourceFile, read: Callable[[Mapping[str, object], str, int], Iterator[Event]]
+) -> Iterator[Event]:
+    """Read each element of an array as a conversation, one in memory at a time.
+
+    Args:
+        source: The source, whose files are arrays of objects.
+        read: Reads an object, from its value, its place and its number.
+    """
+    ordinal = 0
+    for member in source.members:
+        for element in member.elements():
+            if isinstance(element, Loss):
+                yield element
+                continue
+            place = member.place(element.path)
+            if not element.whole:
+                yield bad_record(place, "the file ends in this conversation")
+            elif isinstance(element.value, dict):
+                yield from torn(element, place)
+                yield from read(element.value, place, ordinal)
+                ordinal += 1
+            else:
+                yield bad_record(place, "it is not a conversation")
 
 
 def numbered(values: object, path: str) -> Iterator[Item]:
