@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -37,7 +38,7 @@ from palaver.session import Dialog, Session
 from palaver.store import Store
 from palaver.store.connect import open_for_user
 from palaver.store.titles import title
-from palaver.tools import Toolbox
+from palaver.tools import Toolbox, run_in_worker
 from palaver.view import fold
 
 try:
@@ -132,10 +133,7 @@ class EditorAgent:
     ) -> schema.NewSessionResponse:
         """Begin a session."""
         _unused(mcp_servers)
-        agent = self._made().open(_ALIAS)
-        dialog = agent.current_dialog
-        self._store.update_session(dialog.session_id, workdir=cwd)
-        self._agents[dialog.dialog_id] = agent
+        dialog = await run_in_worker(partial(self._begun, cwd))
         return schema.NewSessionResponse(session_id=dialog.dialog_id)
 
     async def load_session(
@@ -144,8 +142,8 @@ class EditorAgent:
         """Open a session again, and show its conversation to the editor."""
         del cwd
         _unused(mcp_servers)
-        dialog = self._opened(session_id)
-        for update in _replayed(self._store, dialog):
+        dialog = await run_in_worker(partial(self._opened, session_id))
+        for update in await run_in_worker(lambda: list(_replayed(self._store, dialog))):
             await self._editor.session_update(session_id=session_id, update=update)
         return schema.LoadSessionResponse()
 
@@ -155,7 +153,7 @@ class EditorAgent:
         """Open a session again that the editor still shows."""
         del cwd
         _unused(mcp_servers)
-        self._opened(session_id)
+        await run_in_worker(partial(self._opened, session_id))
         return schema.ResumeSessionResponse()
 
     async def fork_session(
@@ -164,14 +162,18 @@ class EditorAgent:
         """Fork a session: both go on from here by themselves."""
         del cwd
         _unused(mcp_servers)
-        child = self._dialog(session_id).fork()
-        self._adopt(child)
+        child = await run_in_worker(partial(self._forked, session_id))
         return schema.ForkSessionResponse(session_id=child.dialog_id)
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: object
     ) -> schema.ListSessionsResponse:
         """List the sessions, the newest activity first; with a folder, those that worked in it."""
+        return await run_in_worker(partial(self._listed, cwd, cursor))
+
+    # --- in a worker thread, so that no turn waits for a disk or a database ---------------------------------------------------
+
+    def _listed(self, cwd: str | None, cursor: str | None) -> schema.ListSessionsResponse:
         after = self._store.session(self._store.node(DialogId(cursor)).session_id) if cursor else None
         records = (
             record
@@ -204,6 +206,18 @@ class EditorAgent:
             raise acp.RequestError.resource_not_found(session_id) from error
         return Session.open(self._store, node.session_id).dialog(node.dialog_id)
 
+    def _begun(self, cwd: str) -> Dialog:
+        agent = self._made().open(_ALIAS)
+        dialog = agent.current_dialog
+        self._store.update_session(dialog.session_id, workdir=cwd)
+        self._agents[dialog.dialog_id] = agent
+        return dialog
+
+    def _forked(self, session_id: str) -> Dialog:
+        child = self._dialog(session_id).fork()
+        self._adopt(child)
+        return child
+
     def _opened(self, session_id: str) -> Dialog:
         if session_id not in self._agents:
             self._adopt(self._dialog(session_id))
@@ -217,15 +231,11 @@ class EditorAgent:
 
     async def prompt(self, session_id: str, prompt: Sequence[Any], **_more: object) -> schema.PromptResponse:
         """Answer, and show the editor what happens meanwhile."""
-        dialog = self._opened(session_id)
+        dialog = await run_in_worker(partial(self._opened, session_id))
         if session_id in self._running:
             raise acp.RequestError.invalid_params({"message": "A turn of this session is running. Cancel it first."})
-        contents = [_content(block) for block in prompt]
-        if all(isinstance(content, TextContent) for content in contents):  # while a call waits, texts go to the inbox
-            self._agents[session_id].receive("\n\n".join(map(words_of, contents)))
-        else:
-            dialog.append(UserMessage(tuple(contents)))
-        task = self._running[session_id] = asyncio.create_task(self._answer(session_id))
+        task = asyncio.create_task(self._answer(session_id, dialog, [_content(block) for block in prompt]))
+        self._running[session_id] = task
         try:
             return schema.PromptResponse(stop_reason=await task)  # type: ignore[arg-type]
         except asyncio.CancelledError:
@@ -243,16 +253,20 @@ class EditorAgent:
         if task := self._running.get(session_id):
             task.cancel()
 
-    async def _answer(self, session_id: str) -> str:
+    async def _answer(self, session_id: str, dialog: Dialog, contents: Sequence[Content]) -> str:
         """Answer until no call waits for a decision; return the protocol's reason for the end."""
         agent = self._agents[session_id]
+        if all(isinstance(content, TextContent) for content in contents):  # while a call waits, texts go to the inbox
+            await agent.areceive("\n\n".join(map(words_of, contents)))
+        else:
+            await dialog.aappend(UserMessage(tuple(contents)))
         while True:
             async with agent.stream() as stream:
                 async for update in _shown(stream):
                     await self._editor.session_update(session_id=session_id, update=update)
             if stream.trace.state != "waiting":
                 return "end_turn"
-            for call in agent.waiting:
+            for call in await run_in_worker(lambda: agent.waiting):
                 if not await self._decided(session_id, agent, call):
                     return "cancelled"
 
@@ -266,10 +280,8 @@ class EditorAgent:
         if not isinstance(said.outcome, schema.AllowedOutcome):
             return False
         choice, always = said.outcome.option_id, said.outcome.option_id.endswith("_always")
-        if choice.startswith("allow"):
-            agent.approve(call.id, always=always)
-        else:
-            agent.deny(call.id, always=always)
+        decide = agent.approve if choice.startswith("allow") else agent.deny
+        await run_in_worker(partial(decide, call.id, always=always))
         return True
 
 
