@@ -1,4 +1,4 @@
-"""Named values: their laws over every store, and what files, archives and syncs bring along of them."""
+"""Named values: what files, archives and syncs bring along of them. Their laws are among those of a store."""
 
 from __future__ import annotations
 
@@ -6,55 +6,13 @@ import asyncio
 from io import BytesIO
 from pathlib import Path
 
-import pytest
-
 from palaver.memory import Values
 from palaver.session import Session
 from palaver.store import MemoryStore
-from palaver.testing.store_laws import Backend
-from palaver.testing.value_laws import VALUES, ValueLaws
+from palaver.testing.store_laws.values import VALUES
 from palaver.transfer.archives import archive, restore
 from palaver.transfer.bundle import export_bundle, import_bundle
 from palaver.transfer.sync import sync
-from tests.postgres import Server
-from tests.store.backends import MemoryBackend, RoutedBackend, SqliteBackend
-from tests.store.postgres_backend import PostgresBackend
-
-
-class TestMemoryValues(ValueLaws):
-    """In memory."""
-
-    @pytest.fixture
-    def backend(self) -> Backend:
-        """Return a store in memory."""
-        return MemoryBackend()
-
-
-class TestSqliteValues(ValueLaws):
-    """In a file."""
-
-    @pytest.fixture
-    def backend(self, tmp_path: Path) -> Backend:
-        """Return a store in a new file."""
-        return SqliteBackend(tmp_path / "store.db")
-
-
-class TestPostgresValues(ValueLaws):
-    """On a server."""
-
-    @pytest.fixture
-    def backend(self, postgres_server: Server) -> Backend:
-        """Return a store in an empty schema."""
-        return PostgresBackend(postgres_server)
-
-
-class TestRoutedValues(ValueLaws):
-    """In three files as one store."""
-
-    @pytest.fixture
-    def backend(self, tmp_path: Path) -> Backend:
-        """Return a store in new files."""
-        return RoutedBackend([SqliteBackend(tmp_path / f"{number}.db") for number in range(3)])
 
 
 def test_values_travel_with_their_session(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from palaver import log, messages
 from palaver.formats import open_source
 from palaver.ids import DialogId, SessionId
+from palaver.memory import Values
 from palaver.session import Session, searchable
 from palaver.store import SourceRecord, Store
 from palaver.store.protocol import Capability
@@ -51,6 +52,7 @@ def plant(store: Store, folder: Path, who: str) -> Planted:
     session = Session.create(
         store, m("name"), subject=m("subject"), workdir=m("workdir"), metadata={"k": m("metadata")}
     )
+    Values(session).set(m("value key"), [m("value")])
     root, dialog = session.root, session.root.dialog_id
     picture = messages.Media.from_bytes(b"\x89PNG\r\n\x1a\n" + m("media").encode())
     asked = messages.UserMessage(

@@ -63,7 +63,8 @@ def _asked(scope: str, planted: Planted, session: Session) -> dict[str, object]:
 
 def _gone(scope: str, planted: Planted) -> dict[str, str]:
     """Return the marks that must be gone: what is the session's stays where the session does."""
-    stays = set() if scope in {"session", "subject"} else {"name", "subject", "workdir", "metadata", "identity", "path"}
+    of_session = {"name", "subject", "workdir", "metadata", "value key", "value", "identity", "path"}
+    stays = set() if scope in {"session", "subject"} else of_session
     return {where: one for where, one in planted.marks.items() if where not in stays}
 
 

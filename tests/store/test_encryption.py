@@ -13,6 +13,7 @@ from palaver.erasure.erase import erase, finish_erasures
 from palaver.erasure.receipts import verify_receipt
 from palaver.errors import InvalidInput, StoreDamaged, StoreError
 from palaver.ids import BlobId, DialogId, SessionId
+from palaver.memory import Values
 from palaver.session import Session
 from palaver.store import KeyFolder, Keys, MemoryStore, SqliteStore, Store, open_store, verify_store
 from palaver.store.erasing import Erasing
@@ -195,6 +196,8 @@ def test_shredded_session_is_in_no_copy(tmp_path: Path, keys: KeyFolder) -> None
             with pytest.raises(StoreError, match="There is no key of session") as told:
                 ask()
             assert (told.value.reason, told.value.hint != "") == ("no_key", True)
+        with pytest.raises(StoreError, match="values are encrypted"):
+            Values(Session(store, going.session)).list()
         store.update_session(going.session, name="")
         assert f"words {going.marks['workdir']} words" in {title(store, record) for record in store.sessions()}
         header = Begun(store, staying.session, staying.dialog).say(b"more")[0]
@@ -216,6 +219,7 @@ def test_stores_with_the_same_keys_are_shredded_together(tmp_path: Path, keys: K
         )
         dialog = Session.create(one, "talk").root
         dialog.put_text("hello")
+        Values(dialog).set("k", [1])
         for side in (same, apart):
             assert sync(one, side).added == (0, 1)
         erase(one, session=dialog.session_id)
@@ -224,6 +228,7 @@ def test_stores_with_the_same_keys_are_shredded_together(tmp_path: Path, keys: K
             opened.enter_context(SqliteStore(tmp_path / name, keys=each)) for name, each in names.items()
         )
         assert Session.open(apart, "talk").root.messages[0].text_content() == "hello"
+        assert Values(Session.open(apart, "talk")).get("k") == [1]
         with pytest.raises(StoreError, match="no key"):
             _ = Session.open(same, "talk").root.messages
         (refused,) = sync(one, same).refused

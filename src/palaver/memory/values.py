@@ -1,6 +1,7 @@
 """Values: a few named JSON values of a session or a store, such as a cursor, a counter or the state of a screen.
 
-They lie in the metadata of a session. So bundles, archives and syncs bring them along, and they are erased with the session.
+They lie in the metadata of a session. So bundles, archives and syncs bring them along, and they are erased with the session. An encrypted store
+seals them with the session's key, unlike the rest of the metadata.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from palaver.errors import Conflict, InvalidInput
+from palaver.errors import Conflict, InvalidInput, StoreError
 from palaver.ids import SessionId, now
 from palaver.memory.subject import memory_of, require_kept
 from palaver.messages.frozen import EMPTY, Replaced, freeze, is_clean, thaw
@@ -51,12 +52,12 @@ class _StoredSession(NamedTuple):
 class Values:
     """The named JSON values of a session. Several threads and processes may use them at once.
 
-    Only the newest value of a key is kept. A value is not encrypted where the store is, as all metadata. After a sync both sides have the
-    newest value of each key; a key that only one side deleted comes back.
+    Only the newest value of a key is kept. All branches of the session have the same values. After a sync both sides have the newest value of each
+    key; a key that only one side deleted comes back.
     """
 
     def __init__(self, session: HasSession) -> None:
-        """Open the values of a session, which its branches share. `shared_values` opens those of a store."""
+        """Open the values of a session. `shared_values` opens those of a store."""
         self.store, self.session_id = session.store, session.session_id
 
     def __repr__(self) -> str:
@@ -67,7 +68,11 @@ class Values:
         return self.list().get(key, default)
 
     def list(self, prefix: str = "") -> dict[str, Any]:
-        """Return copies of all values whose key begins with `prefix`, sorted by key."""
+        """Return copies of all values whose key begins with `prefix`, sorted by key.
+
+        Raises:
+            StoreError: The store is encrypted, and the session's key is not there (`no_key`).
+        """
         room = _room(self.store.session(self.session_id).metadata)
         return {key: thaw(room[key][1]) for key in sorted(room) if key.startswith(prefix)}
 
@@ -137,7 +142,7 @@ class Values:
 
 
 def shared_values(store: Store, name: str = "values") -> Values:
-    """Return the values of a name that a whole store shares. They lie in a session of their own, which lists show as memory.
+    """Return the values of a name that a whole store shares. They lie in a session of their own, which lists show by this name.
 
     Raises:
         InvalidInput: They are in the trash.
@@ -148,8 +153,11 @@ def shared_values(store: Store, name: str = "values") -> Values:
 
 def _room(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values of a session: of each key when it was written, in seconds since 1970-01-01 UTC, and its value."""
-    room = metadata.get(VALUES)
-    return room if isinstance(room, Mapping) else EMPTY
+    room: Mapping[str, Any] | str = metadata.get(VALUES, EMPTY)
+    if isinstance(room, str):
+        hint = "Open the store with the keys that it was made with."
+        raise StoreError("The values are encrypted, and the session's key is not there.", reason="no_key", hint=hint)
+    return room
 
 
 def _storable(key: str, value: object) -> object:

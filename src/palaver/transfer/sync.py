@@ -253,8 +253,8 @@ def _one_is_archived(records: Iterable[SessionRecord | None], tally: Tally) -> b
 def _merged(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of both sides: ours wins, and of the named values those that were written last."""
     merged = {**theirs, **ours}
-    if VALUES in theirs and VALUES in ours:
-        one, two = theirs[VALUES], ours[VALUES]
+    one, two = theirs.get(VALUES), ours.get(VALUES)
+    if isinstance(one, Mapping) and isinstance(two, Mapping):
         merged[VALUES] = {**one, **{key: pair for key, pair in two.items() if key not in one or pair[0] >= one[key][0]}}
     return merged
 

@@ -1,14 +1,16 @@
 """Encryption at rest: what a row has of a session's words is sealed with the session's key before it is written, and opened when it is read.
 
-Sealed are bodies and payloads, the names of payloads (the SHA-256 of their bytes), and of a header its digest and its checksum: of a short text
-both would say which one it was. Everything else of a header stays readable, so that views are cut without a key: kind, role, ids of calls, times,
-lengths. A body is bound to its dialog and number, a payload to its name: a row that was moved cannot be opened.
+Sealed are bodies, payloads and named values, the names of payloads (the SHA-256 of their bytes), and of a header its digest and its checksum: of a
+short text both would say which one it was. Everything else of a header stays readable, so that views are cut without a key: kind, role, ids of calls,
+times, lengths. A body is bound to its dialog and number, a payload to its name, values to their session: a row that was moved cannot be opened.
 """
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from hmac import digest as hmac_digest
 from threading import local
 from typing import Any
@@ -17,11 +19,14 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 
-from palaver.errors import StoreError
+from palaver.errors import StoreDamaged, StoreError
 from palaver.ids import SessionId
 from palaver.log import Header
 from palaver.log.headers import DIGEST_BYTES
+from palaver.messages import FrozenDict
 from palaver.store.keys import Keys
+from palaver.store.protocol import VALUES, SessionRecord
+from palaver.store.records import frozen_metadata, metadata_text
 from palaver.store.sql.database import Row, Rows
 from palaver.store.sql.rows import missing
 
@@ -177,6 +182,34 @@ class Seals:
             self._sessions[dialog_id] = session_id = SessionId(row[0])
         return self.of_session(session_id)
 
+    def sealed(self, record: SessionRecord) -> SessionRecord:
+        """Return a session's record with its named values sealed."""
+        room = record.metadata.get(VALUES)
+        if not isinstance(room, Mapping):
+            return record
+        data = self.of_session(record.session_id).seal(metadata_text(room).encode(), record.session_id)
+        return replace(record, metadata={**record.metadata, VALUES: base64.b64encode(data).decode()})
+
+    def opened(self, record: SessionRecord) -> SessionRecord:
+        """Return a session's record as it was written; where its key is not there its named values stay sealed: everything else is readable.
+
+        Raises:
+            StoreDamaged: The values were changed.
+        """
+        text = record.metadata.get(VALUES)
+        if not isinstance(text, str):
+            return record
+        try:
+            data = self.of_session(record.session_id).opened(base64.b64decode(text), record.session_id)
+            room = frozen_metadata(data.decode())
+        except ValueError as error:
+            raise StoreDamaged(f"session {record.session_id}", f"its values cannot be read ({error})") from error
+        except StoreError as error:
+            if error.reason != "no_key":
+                raise
+            return record
+        return replace(record, metadata=FrozenDict({**record.metadata, VALUES: room}))
+
     def destroy(self, session_id: SessionId) -> None:
         """Destroy the key of a session."""
         self._known.pop(session_id, None)
@@ -222,8 +255,6 @@ class _SealedRows(Rows):
 
     def _sealed(self, statement: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the values of a statement as they are written."""
-        if statement == "session_add":
-            self._seals.begin(values["session_id"])
         if statement not in _SEALED:
             return values
         seal = self._seal(values)

@@ -28,7 +28,7 @@ from palaver.store.records import (
     unknown,
 )
 from palaver.store.sql import log, rows, search, verify
-from palaver.store.sql.database import Database, NotAsRequired
+from palaver.store.sql.database import Database, NotAsRequired, Row
 from palaver.store.sql.erasing import SqlEraser
 from palaver.store.sql.rows import blob_digest, missing, refuse_gone, session_no, values_of
 from palaver.store.sql.statements import Migration
@@ -91,6 +91,9 @@ class SqlStore:
         """Write a new session, and its first dialog."""
         kept, node = checked(record), None if root is None else checked(root)
         with self._db.writing() as db:
+            if self._seals is not None:
+                self._seals.begin(record.session_id)
+                kept = self._seals.sealed(kept)
             gone = db.asked("gone_get", thing="session", name=record.session_id)
             added = db.asked("session_add", **values_of(kept))
             refuse_gone(gone(), "session", record.session_id)
@@ -108,7 +111,11 @@ class SqlStore:
             row = db.one("session_get", session_id=session_id)
             if row is None:
                 raise missing(db, "session", session_id)
-        return rows.session(row)
+        return self._record(row)
+
+    def _record(self, row: Row) -> SessionRecord:
+        record = rows.session(row)
+        return record if self._seals is None else self._seals.opened(record)
 
     def sessions(  # noqa: PLR0913 - filters, by keyword
         self,
@@ -133,7 +140,7 @@ class SqlStore:
         most = _ALL if limit is None else min(max(0, limit), _ALL)
         with self._db.reading() as db:
             listed = db.where("sessions_listed", where, **wanted, at=at, session_id=session_id, limit=most)
-        return map(rows.session, listed)
+        return map(self._record, listed)
 
     def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
         """Return ids of sessions that begin with a prefix."""
@@ -146,7 +153,7 @@ class SqlStore:
         with self._db.writing() as db:
             session_no(db, session_id, lock=True)
             record = checked(replace(self.session(session_id), **changes))
-            db.run("session_set", **values_of(record))
+            db.run("session_set", **values_of(record if self._seals is None else self._seals.sealed(record)))
         return record
 
     # --- the tree ---------------------------------------------------------------------------------------------------------------

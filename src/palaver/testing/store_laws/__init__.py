@@ -17,9 +17,10 @@ from palaver.testing.store_laws.life import LifeLaws
 from palaver.testing.store_laws.search import SearchLaws
 from palaver.testing.store_laws.sessions import SessionLaws
 from palaver.testing.store_laws.tree import TreeLaws
+from palaver.testing.store_laws.values import ValueLaws
 
 __all__ = ["Backend", "Begun", "StoreLaws", "begin"]
 
 
-class StoreLaws(SessionLaws, TreeLaws, EntryLaws, SearchLaws, LifeLaws, ErasingLaws):
+class StoreLaws(SessionLaws, TreeLaws, EntryLaws, SearchLaws, LifeLaws, ErasingLaws, ValueLaws):
     """All the laws of a store."""

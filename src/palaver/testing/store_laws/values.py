@@ -1,8 +1,7 @@
-"""The laws of named values (`palaver.memory.values`), for any store."""
+"""The laws of the named values that a store keeps with its sessions (`palaver.memory.values`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,7 +13,7 @@ from palaver.memory.values import LARGEST, Values, shared_values
 from palaver.session import Session
 from palaver.store.protocol import Store
 from palaver.store.redacting import redacting
-from palaver.testing.store_laws.backend import Backend
+from palaver.testing.store_laws.backend import Backend, LawGroup
 
 VALUES: tuple[Any, ...] = (
     *(0, -1, 1.5, 10**40, True, False, "", "ä€😀", "\n", [], {}),
@@ -23,20 +22,8 @@ VALUES: tuple[Any, ...] = (
 """Values of each type of JSON."""
 
 
-class ValueLaws:
-    """What `Values` promises over a store. A subclass overrides the fixture `backend`."""
-
-    @pytest.fixture
-    def backend(self) -> Backend:
-        """Return the backend of an empty store."""
-        raise NotImplementedError("override the fixture `backend`")
-
-    @pytest.fixture
-    def store(self, backend: Backend) -> Iterator[Store]:
-        """Return an empty store."""
-        store = backend.open()
-        yield store
-        store.close()
+class ValueLaws(LawGroup):
+    """What `Values` promises over a store."""
 
     @pytest.fixture
     def values(self, store: Store) -> Values:
