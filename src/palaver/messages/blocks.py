@@ -346,12 +346,13 @@ ToolContent: TypeAlias = ToolResultContent
 
 
 def words_of(content: Content) -> str:
-    """Return a block's words for searching and quoting: text, a result, or a call's name and arguments."""
+    """Return a block's words for searching and quoting: text, a result, or a call's name and arguments, as canonical JSON unless they cannot be read."""
     match content:
         case TextContent() | ThinkingContent():
             return content.content
         case ToolCallContent():
-            return f"{content.name} {content.arguments}"
+            args = canonical_json(content.args).decode() if content.error is None else content.raw_args
+            return f"{content.name} {args}"
         case ToolResultContent():
             return content.text()
         case _:

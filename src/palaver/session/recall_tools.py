@@ -8,7 +8,7 @@ from typing import Any
 from palaver import context
 from palaver.errors import Erased, NotFound
 from palaver.log import Entry, Handle, MessageEntry, Span, ToolSpec
-from palaver.messages import AudioContent, Content, ImageContent, ToolResultContent
+from palaver.messages import AudioContent, Content, ImageContent, ToolResultContent, words_of
 from palaver.session.marks import Marks
 from palaver.session.recall import recall, searchable
 from palaver.store.protocol import Store
@@ -86,9 +86,7 @@ def _said(store: Store, handle: Handle, entry: Entry) -> Iterator[context.Said]:
 
 
 def _text(block: Content) -> str:
-    if isinstance(block, ToolResultContent):
-        return block.text()
-    return str(getattr(block, "content", "") or getattr(block, "arguments", "") or f"({block.type})")
+    return words_of(block) or str(getattr(block, "content", "") or f"({block.type})")
 
 
 def _media(block: Content) -> Iterator[Content]:
