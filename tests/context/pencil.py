@@ -9,8 +9,8 @@ from itertools import cycle, islice
 from typing import Any
 
 from palaver.context import Composed, ContextManager, compose, policy
-from palaver.context.fit import LIST
 from palaver.context.meter import Meter
+from palaver.context.recall import LIST
 from palaver.messages import (
     AssistantMessage,
     Message,

@@ -10,8 +10,8 @@ import pytest
 
 from palaver.context import POLICIES, Composed, Policy, compose, policy
 from palaver.context.compose import floor
-from palaver.context.fit import LIST
 from palaver.context.meter import Meter
+from palaver.context.recall import LIST
 from palaver.errors import InfeasibleBudget, PolicyFailed
 from palaver.log import Handle
 from palaver.messages import (

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.context.cut import Phase, Stage, run_stages
-from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear, drop, drop_with_note
+from palaver.context.recall import LIST
 from palaver.messages import AssistantMessage, Message, UserMessage
 from palaver.tokens import Budget
 from palaver.view import Reason, fold_messages

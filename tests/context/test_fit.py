@@ -40,6 +40,34 @@ def test_a_plain_loop_answers_recall() -> None:
             fitted.recall("f" * 12 + ":1")
 
 
+def test_a_call_is_quoted_alike_in_every_dialect() -> None:
+    """However the model spaced the arguments of a call, recalling it shows its name and the same JSON."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1,  "by": [2]}'}}
+    lists: list[list[dict[str, Any]]] = [
+        [{"role": "user", "content": "Go."}, {"role": "assistant", "content": None, "tool_calls": [call]}],
+        [
+            {"role": "user", "content": "Go."},
+            {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{ "by":[2], "at": 1}'},
+        ],
+        [
+            {"role": "user", "content": "Go."},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c1", "name": "look", "input": {"at": 1, "by": [2]}}],
+            },
+        ],
+    ]
+    for given_ in lists:
+        said = fit(given_, model="gpt-5", policy="full").call_tool("search_history", {"query": "look"})
+        assert said.endswith('(assistant): look {"at":1,"by":[2]}')
+
+
+def test_a_budget_needs_no_window() -> None:
+    """With a budget, a model whose window nobody knows is as good as any: no warning speaks of its window."""
+    fitted = fit(chat(30), model="homemade", budget=9_000)
+    assert fitted.tokens <= 9_000 < fitted.tokens_before
+
+
 def test_what_asks_for_recall_comes_with_the_tools() -> None:
     """Where the tools do not fit beside what must be sent, the budget is infeasible, and its breakdown names them."""
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.context import Composed, WorkingDialog, compose, policy
-from palaver.context.fit import LIST
 from palaver.context.presets import Palaver
 from palaver.context.presets.own import DefaultContextManager
+from palaver.context.recall import LIST
 from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.messages import AssistantMessage, Message, Role, SystemMessage, UserMessage
 from palaver.testing.logs import Log, assert_closed, model, result, system, user

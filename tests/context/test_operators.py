@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear, drop, drop_reasoning, drop_with_note, hide_media, shorten
+from palaver.context.recall import LIST
 from palaver.log import Handle
 from palaver.messages import (
     AssistantMessage,

@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from palaver.context import POLICIES, Composed, Policy, compose, policy
-from palaver.context.fit import LIST, fit
+from palaver.context.fit import fit
 from palaver.context.presets import Palaver, Preset
 from palaver.context.presets.assistants import Dynamiq, SummarizationConfig
 from palaver.context.presets.coding import ClaudeCode, OpenHands
+from palaver.context.recall import LIST
 from palaver.errors import InvalidInput
 from palaver.messages import AssistantMessage, Message, UserMessage, words_of
 from palaver.session import Session

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from palaver.context.fit import LIST
 from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import drop
+from palaver.context.recall import LIST
 from palaver.log import Handle, Span, places
 from palaver.messages import (
     AssistantMessage,

@@ -11,8 +11,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from palaver.context import DEFAULT_POLICY, POLICIES, Policy, WorkingDialog, policy
-from palaver.context.fit import LIST
 from palaver.context.meter import Meter
+from palaver.context.recall import LIST
 from palaver.ids import DialogId
 from palaver.log import Header
 from palaver.messages import Content, Message, Role, TextContent, ToolResultContent

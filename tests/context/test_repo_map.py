@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from palaver.context import WorkingDialog
-from palaver.context.fit import LIST
 from palaver.context.presets.aider import Aider
+from palaver.context.recall import LIST
 from palaver.context.repo_map import RepoMap, repo_map_tools
 from palaver.errors import InvalidInput
 from palaver.messages import Message, UserMessage

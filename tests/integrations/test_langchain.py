@@ -140,13 +140,18 @@ def test_a_budget_is_needed_where_nobody_knows_the_window() -> None:
     assert agent.invoke({"messages": [said.HumanMessage("Hello")]})["messages"][-1].content == "Hello."
 
 
-def test_middleware_that_trims_before_it_is_refused(store: Store) -> None:
-    """Handles count the state's messages: middleware that takes some away before is named as the fault."""
+@pytest.mark.parametrize(
+    "change",
+    [lambda known: known[-1:], lambda known: [said.HumanMessage("Mind."), *known]],
+    ids=["left out", "put before"],
+)
+def test_middleware_that_trims_before_it_is_refused(store: Store, change: Any) -> None:  # noqa: ANN401 - a function
+    """Handles count the state's messages: middleware that takes some away before, or puts others before them, is named as the fault."""
 
-    class Trims(middlewares.AgentMiddleware):  # type: ignore[misc, name-defined] # unknown where LangChain is missing
+    class Changes(middlewares.AgentMiddleware):  # type: ignore[misc, name-defined] # unknown where LangChain is missing
         def wrap_model_call(self, request: Any, handler: Any) -> Any:  # noqa: ANN401 - LangChain's
-            return handler(request.override(messages=request.messages[-1:]))
+            return handler(request.override(messages=change(request.messages)))
 
     model = Scripted(script=[asks(0), said.AIMessage("Done.")])
     with pytest.raises(InvalidInput, match="Put PalaverMiddleware first"):
-        built(model, store, Trims()).invoke({"messages": [said.HumanMessage("Read.")]}, CONFIG)
+        built(model, store, Changes()).invoke({"messages": [said.HumanMessage("Read.")]}, CONFIG)

@@ -470,15 +470,33 @@ def test_runs_at_once_recall_their_own(store: Store) -> None:
 
 def test_filter_without_anything_left_out_changes_nothing(store: Store) -> None:
     """A list that fits is sent as it is; recalling says that nothing was left out before the first call."""
-    fits = adapter.FitFilter("gpt-5")
+    fits = adapter.FitFilter(policy="full", budget=50_000)
     model = testing.ScriptedModel([answer("Hello.")])
     agent = agents.Agent(name="helper", model=model)
     assert ran(fits.tools[0].on_invoke_tool(None, "{}")) == "Nothing was left out."
     config = agents.RunConfig(call_model_input_filter=fits)
     ran(agents.Runner.run(agent, "Hi.", session=adapter.PalaverSession("s", store), run_config=config))
     assert model.calls[0].input == [{"role": "user", "content": "Hi."}]
-    with pytest.raises(InvalidInput):
-        adapter.FitFilter(None)
+
+
+def test_window_is_that_of_the_model(store: Store) -> None:
+    """The window is that of the agent's model, or of the filter's where it names one; a model that nobody knows is refused with what to do."""
+
+    async def asked(model: Any, fits: Any) -> None:  # noqa: ANN401 - a model of the SDK
+        agent = agents.Agent(name="helper", model=model)
+        session = adapter.PalaverSession("s", store)
+        config = agents.RunConfig(call_model_input_filter=fits)
+        await agents.Runner.run(agent, "Hi.", session=session, run_config=config)
+
+    class HomemadeModel(testing.ScriptedModel):  # type: ignore[misc,name-defined] # of a package that may be missing
+        model = "homemade"
+
+    made = [HomemadeModel([answer("Hello.")]) for _ in range(3)]
+    with pytest.raises(InvalidInput, match="window of the model 'homemade' is not known"):
+        ran(asked(made[0], adapter.FitFilter()))
+    ran(asked(made[1], adapter.FitFilter("gpt-5")))
+    ran(asked(made[2], adapter.FitFilter(budget=8_000)))
+    assert [len(model.calls) for model in made] == [0, 1, 1]
 
 
 def test_example_of_the_page_runs(

@@ -17,22 +17,19 @@ from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY
 from palaver.context.policy import policy as policy_of
-from palaver.context.recall import RECALL_TOOLS, Said, arguments_of, recalled, searched
+from palaver.context.recall import LIST, RECALL_TOOLS, ListRecall
 from palaver.dialects import ReadList, read_list
 from palaver.dialects.writing import MessageWriter
-from palaver.errors import InfeasibleBudget, InvalidInput, NotFound
-from palaver.ids import DialogId, derive_id
-from palaver.log import Handle, Span, ToolSpec
+from palaver.errors import InfeasibleBudget, InvalidInput
+from palaver.log import Handle, ToolSpec
 from palaver.messages import (
     Message,
     Role,
     Speaker,
     TextContent,
     ThinkingContent,
-    ToolResultContent,
     Trust,
     media_of,
-    words_of,
 )
 from palaver.notebook import html_table
 from palaver.plurals import a_type, counted
@@ -47,9 +44,6 @@ from palaver.wire.binding import COMPACTION
 from palaver.wire.script import marked
 
 __all__ = ["Fit", "fit"]
-
-LIST = DialogId(derive_id("palaver", "fit", "list"))
-"""The dialog of every list: handles are the same whenever the list, grown, is fitted again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +67,7 @@ class Fit:
     report: Report
     tokens: int
     tokens_before: int
-    _given: Sequence[Any] = field(repr=False)
-    _read: Sequence[Message] = field(repr=False)
+    _list: ListRecall = field(repr=False)
 
     def recall(self, handle: Handle | str) -> Any:  # noqa: ANN401 - the caller's own, whatever it is
         """Return what a handle names: the caller's own message; for a block its text, or the block where it is more than a text.
@@ -83,18 +76,7 @@ class Fit:
             InvalidInput: The text is not a handle.
             NotFound: Nothing in this list has the handle.
         """
-        place = Handle.parse(handle) if isinstance(handle, str) else handle
-        if not LIST.startswith(place.dialog) or not 0 <= place.seq < len(self._given):
-            raise NotFound(str(place), what="handle")
-        if place.block is None:
-            return self._given[place.seq]
-        contents = self._read[place.seq].contents
-        if not 0 <= place.block < len(contents):
-            raise NotFound(str(place), what="handle")
-        content = contents[place.block]
-        if isinstance(content, ToolResultContent):
-            return content.text() if isinstance(content.content, str) else content
-        return content.content if isinstance(content, TextContent) else content
+        return self._list.item(handle)
 
     def call_tool(self, name: str, args: Mapping[str, Any] | str) -> str:
         """Answer a call of one of `tools`.
@@ -109,22 +91,7 @@ class Fit:
         Raises:
             NotFound: None of `tools` has this name.
         """
-        given = arguments_of(name, args)
-        if isinstance(given, str):
-            return given
-        if name == "recall":
-            return recalled(given, self._said)
-        return searched(given, (self._quoted(index) for index in reversed(range(len(self._read)))))
-
-    def _said(self, place: Handle | Span) -> Iterator[Said]:
-        for seq in range(place.start, place.stop) if isinstance(place, Span) else (place.seq,):
-            self.recall(Handle(place.dialog, seq, None if isinstance(place, Span) else place.block))
-            yield self._quoted(seq, None if isinstance(place, Span) else place.block)
-
-    def _quoted(self, index: int, block: int | None = None) -> Said:
-        message = self._read[index]
-        contents = message.contents if block is None else message.contents[block : block + 1]
-        return Said(Handle(LIST, index, block), message.role.value, "\n".join(map(words_of, contents)))
+        return self._list.answer(name, args)
 
     def __repr__(self) -> str:
         gone = sum(max(omission.messages, 1) for omission in self.omitted)
@@ -184,7 +151,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     source = replace(source, read=_with_speakers(source, speaker))
     pins = (message for item in _places(pinned, len(source.items)) for message in source.of(item))
     job = _Job(source, _text(system), specs, (*pins, *_newest_compaction(source.read)), model)
-    manager = policy_of(policy, model)
+    manager = policy_of(policy, model if budget is None else "")  # a budget of the caller's needs no window
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
     if isinstance(manager, Policy) and manager.asks_provider:
@@ -248,8 +215,7 @@ class _Job:
             report=Report((*_repairs(done.composed.view, self.read), *done.written.changes)),
             tokens=done.tokens,
             tokens_before=done.composed.before.total,
-            _given=self.source.given,
-            _read=self.read,
+            _list=ListRecall(self.source.given, self.read),
         )
 
     def fit(self, manager: ContextManager, budget: Budget, meter: Meter) -> _Done:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
 from palaver.errors import NotFound, PalaverError
+from palaver.ids import DialogId, derive_id
 from palaver.log import Handle, Span, ToolSpec, places
+from palaver.messages import Message, TextContent, ToolResultContent, words_of
 from palaver.plurals import a_type
 
 PAGE = 10_000
 """Characters of one page, where the model does not say."""
 
 _LONGEST_PAGE = 40_000
+
+LIST = DialogId(derive_id("palaver", "fit", "list"))
+"""The dialog of every list: handles are the same whenever the list, grown, is read again."""
 
 FEW = 10
 """Hits of one search, where the model does not say."""
@@ -117,6 +123,67 @@ def searched(args: Mapping[str, Any], everything: Iterable[Said]) -> str:
     if len(hits) > offset + len(shown):
         lines.append(f"[{len(hits) - offset - len(shown):,} more; offset {offset + len(shown)}]")
     return "\n".join(lines) or f"No message has all words of {query[:_SNIPPET]!r}. Try fewer words, or others."
+
+
+@dataclass(frozen=True)
+class ListRecall:
+    """Brings back what handles name in a list, and answers the tools that recall.
+
+    Attributes:
+        given: The caller's item of each message.
+        read: The messages.
+    """
+
+    given: Sequence[Any]
+    read: Sequence[Message]
+
+    def item(self, handle: Handle | str) -> Any:  # noqa: ANN401 - the caller's own, whatever it is
+        """Return what a handle names: the caller's own item; for a block its text, or the block where it is more than a text.
+
+        Raises:
+            InvalidInput: The text is not a handle.
+            NotFound: Nothing in this list has the handle.
+        """
+        place = Handle.parse(handle) if isinstance(handle, str) else handle
+        if not LIST.startswith(place.dialog) or not 0 <= place.seq < len(self.given):
+            raise NotFound(str(place), what="handle")
+        if place.block is None:
+            return self.given[place.seq]
+        contents = self.read[place.seq].contents
+        if not 0 <= place.block < len(contents):
+            raise NotFound(str(place), what="handle")
+        content = contents[place.block]
+        if isinstance(content, ToolResultContent):
+            return content.text() if isinstance(content.content, str) else content
+        return content.content if isinstance(content, TextContent) else content
+
+    def answer(self, name: str, args: Mapping[str, Any] | str) -> str:
+        """Answer a call of one of `RECALL_TOOLS`: the text of its result, or what is wrong with the arguments.
+
+        Args:
+            name: The tool's name.
+            args: The arguments, as a mapping or as the JSON text that the model wrote.
+
+        Raises:
+            NotFound: There is no such tool.
+        """
+        given = arguments_of(name, args)
+        if isinstance(given, str):
+            return given
+        if name == "recall":
+            return recalled(given, self._said)
+        return searched(given, (self._quoted(index) for index in reversed(range(len(self.read)))))
+
+    def _said(self, place: Handle | Span) -> Iterator[Said]:
+        for seq in range(place.start, place.stop) if isinstance(place, Span) else (place.seq,):
+            block = None if isinstance(place, Span) else place.block
+            self.item(Handle(place.dialog, seq, block))
+            yield self._quoted(seq, block)
+
+    def _quoted(self, index: int, block: int | None = None) -> Said:
+        message = self.read[index]
+        contents = message.contents if block is None else message.contents[block : block + 1]
+        return Said(Handle(LIST, index, block), message.role.value, "\n".join(map(words_of, contents)))
 
 
 def _snippet(text: str, word: str) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from palaver.context import DEFAULT_POLICY, ContextManager
+from palaver.context.recall import ListRecall
+from palaver.dialects import read_list
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.integrations.request_fitter import RECALLS, RequestFitter
 from palaver.tokens import Budget
@@ -28,6 +30,7 @@ except ModuleNotFoundError as error:
     raise MissingExtra("This adapter", "langchain") from error
 
 T = TypeVar("T")
+_DIALECT = "langchain"
 
 
 class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ignore[misc] # unknown where LangChain is missing
@@ -52,7 +55,7 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
             model: The model's name. Default: that of each request's model.
         """
         super().__init__()
-        self._fitter = RequestFitter(dialect="langchain", policy=policy, budget=budget, model=model)
+        self._fitter = RequestFitter(dialect=_DIALECT, policy=policy, budget=budget, model=model)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -60,7 +63,7 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
         """Call the model with a request that fits.
 
         Raises:
-            InvalidInput: Middleware before this one left out messages of the state, or the window of the model is not known.
+            InvalidInput: Middleware before this one changed which messages the request begins with, or the window of the model is not known.
             InfeasibleBudget: What must be sent is larger than the budget.
         """
         return handler(self._fitted(request))
@@ -85,12 +88,10 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
 
     def _fitted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         _require_all(request.messages, request.state["messages"])
-        model: Any = request.model
-        known = getattr(model, "model_name", None) or getattr(model, "model", None)
         fitted = self._fitter.fit(
             request.messages,
-            model=known if isinstance(known, str) and known else type(model).__name__,
-            window=(getattr(model, "profile", None) or {}).get("max_input_tokens"),
+            model=request.model,
+            window=(getattr(request.model, "profile", None) or {}).get("max_input_tokens"),
             system=None if request.system_message is None else request.system_message.text,
             tools=[convert_to_openai_tool(tool) if isinstance(tool, BaseTool) else tool for tool in request.tools],
         )
@@ -105,15 +106,15 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
 
     def _recalled(self, request: ToolCallRequest) -> ToolMessage:
         call = request.tool_call
-        said = self._fitter.recall(request.state["messages"], call["name"], call["args"])
+        known = read_list(request.state["messages"], _DIALECT, (), "")
+        said = ListRecall(known.given, known.read).answer(call["name"], call["args"])
         return ToolMessage(said, tool_call_id=call["id"], name=call["name"])
 
 
 def _require_all(sent: Sequence[BaseMessage], known: Sequence[BaseMessage]) -> None:
-    """Raise InvalidInput unless all messages of the state are there, in their order."""
-    ids = iter([message.id for message in sent])
-    if not all(message.id in ids for message in known):
+    """Raise InvalidInput unless the request begins with the messages of the state: handles count them."""
+    if [message.id for message in sent[: len(known)]] != [message.id for message in known]:
         raise InvalidInput(
-            "Middleware before this one took messages of the state out of the request.",
+            "Middleware before this one took messages of the state out of the request, or put others before them.",
             hint="Put PalaverMiddleware first in the list of middleware, or leave the other one out.",
         )

@@ -10,23 +10,23 @@ branch, and `palaver.Session.undo_rewind` returns to the one before.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from anyio import to_thread
 
-from palaver.context.fit import Fit, fit
-from palaver.context.policy import DEFAULT_POLICY
-from palaver.context.recall import RECALL_TOOLS
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context.fit import Fit
 from palaver.dialects import write_messages
 from palaver.errors import Erased, InvalidInput, InvalidMessage, MissingExtra, NotFound, StoreDamaged
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.integrations.keyed import Keyed, append, in_thread, spans_of, step
+from palaver.integrations.request_fitter import NOTHING_OMITTED, RequestFitter
 from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Span, decode_entry, messages_in
 from palaver.log.values import exact_json
-from palaver.messages import AssistantMessage, Message, TextContent, ToolCallContent, ToolResultContent, hydrate
+from palaver.messages import AssistantMessage, Message, TextContent, ToolCallContent, ToolResultContent, hydrate, thaw
 from palaver.plurals import a_type
 from palaver.providers import dialect
 from palaver.session import Session
@@ -34,11 +34,13 @@ from palaver.session.branches import rewound
 from palaver.store import SessionRecord, Store
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.records import payloads_of
+from palaver.tokens import Budget
 
 try:
     from agents import FunctionTool, SessionSettings
     from agents.items import TResponseInputItem
     from agents.memory.session_settings import coerce_session_settings
+    from agents.models import get_default_model
     from agents.run_config import CallModelData, ModelInputData
 except ModuleNotFoundError as error:
     raise MissingExtra("This adapter", "openai-agents") from error
@@ -51,7 +53,6 @@ _ITEM = f"{FRAMEWORK}/item"
 _RESULT = "function_call_output"
 _PAGE = 128  # entries that are read at once, newest first
 
-T = TypeVar("T")
 Item = dict[str, Any]
 
 
@@ -299,29 +300,32 @@ class FitFilter:
     The session keeps everything. Give the agent the filter's `tools` too, so that the model can recall what is left out. Not for conversations that the
     server keeps (`previous_response_id`, `conversation_id`): their input is only the newest part.
 
-        fits = FitFilter("gpt-5", budget=50_000)
-        agent = Agent(name="helper", tools=[*mine, *fits.tools])
+        fits = FitFilter(budget=50_000)
+        agent = Agent(name="helper", model="gpt-5", tools=[*mine, *fits.tools])
         await Runner.run(agent, "Hello.", session=session, run_config=RunConfig(call_model_input_filter=fits))
 
     Attributes:
         fit: The newest list that was fitted in this task, with what is left out of it; None before the first call.
     """
 
-    def __init__(self, model: str, *, budget: Any = None, policy: Any = DEFAULT_POLICY) -> None:  # noqa: ANN401 - as for `fit`
-        """Fit the input of each call.
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
+        budget: Budget | int | Mapping[str, object] | None = None,
+    ) -> None:
+        """Choose how requests are fitted.
 
         Args:
-            model: The model that is called.
-            budget: What a request may occupy, as for `palaver.fit`.
-            policy: The policy, as for `palaver.fit`.
+            model: The model's name. Default: that of the agent. Name it where a `RunConfig` names the model: the SDK does not show it to filters.
+            policy: A policy's name, a configuration or a context manager, as for `palaver.fit`.
+            budget: What a request may occupy, as for `palaver.fit`. Default: the policy's own for the model.
         """
-        given: object = model
-        if not isinstance(given, str) or not given:
-            raise InvalidInput(f"The model is {a_type(given)}.", hint="Give its name, such as 'gpt-5'.")
+        self._fitter = RequestFitter(dialect=_DIALECT, policy=policy, budget=budget, model=model)
         self._newest: ContextVar[Fit | None] = ContextVar(
             "palaver fit", default=None
         )  # of a run: its tools run in tasks below it
-        self._fit: Callable[..., Fit] = partial(fit, model=model, budget=budget, policy=policy, dialect=_DIALECT)
 
     @property
     def fit(self) -> Fit | None:
@@ -335,7 +339,7 @@ class FitFilter:
             FunctionTool(
                 name=tool.name,
                 description=tool.description,
-                params_json_schema=json.loads(json.dumps(tool.parameters)),
+                params_json_schema=thaw(tool.parameters),
                 on_invoke_tool=partial(self._answer, tool.name),
                 strict_json_schema=False,
             )
@@ -346,17 +350,23 @@ class FitFilter:
         """Return the input of a call, made to fit.
 
         Raises:
+            InvalidInput: The window of the model is not known.
             InfeasibleBudget: What must be sent is larger than the budget.
         """
         given = data.model_data
-        declared = [_declared(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)]
-        job = partial(self._fit, list(given.input), system=given.instructions, tools=declared)
+        job = partial(
+            self._fitter.fit,
+            list(given.input),
+            model=data.agent.model or get_default_model(),
+            system=given.instructions,
+            tools=[_declared(tool) for tool in data.agent.tools if isinstance(tool, FunctionTool)],
+        )
         fitted = await to_thread.run_sync(job)
         self._newest.set(fitted)
         return ModelInputData(input=fitted.messages, instructions=fitted.system or None)
 
     async def _answer(self, name: str, _context: object, arguments: str) -> str:
-        return "Nothing was left out." if self.fit is None else self.fit.call_tool(name, arguments)
+        return NOTHING_OMITTED if self.fit is None else self.fit.call_tool(name, arguments)
 
 
 def _declared(tool: FunctionTool) -> Item:

@@ -18,10 +18,11 @@ from typing import Any
 from anyio import to_thread
 
 from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context.fit import Fit
 from palaver.dialects import write_messages
 from palaver.dialects.pydantic_ai import DIALECT, NAME
 from palaver.errors import InvalidInput, MissingExtra
-from palaver.integrations.request_fitter import RECALLS, RequestFitter
+from palaver.integrations.request_fitter import NOTHING_OMITTED, RECALLS, RequestFitter
 from palaver.messages import Message, Role, ToolCallContent, thaw, words_of
 from palaver.session import Dialog
 from palaver.tokens import Budget
@@ -65,7 +66,7 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         super().__init__()
         self._dialog = dialog
         self._fitter = RequestFitter(dialect=NAME, policy=policy, budget=budget, model=model)
-        self._sent: Sequence[ModelMessage] = ()
+        self._fit: Fit | None = None
         self._read = DIALECT.reader()
         self._known: dict[int, ModelMessage] = {}
         self._history: Sequence[ModelMessage] = ()
@@ -96,12 +97,11 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         return await to_thread.run_sync(self._fitted, request_context)
 
     def _fitted(self, request: ModelRequestContext) -> ModelRequestContext:
-        self._sent = request.messages
         asked = request.model_request_parameters
         own = [tool for tool in asked.function_tools if tool.name not in RECALLS]
-        fitted = self._fitter.fit(
+        fitted = self._fit = self._fitter.fit(
             request.messages,
-            model=request.model.model_name,
+            model=request.model,
             window=request.model.context_window,
             tools=[_schema(tool) for tool in (*own, *asked.output_tools)],
         )
@@ -121,7 +121,7 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         return FunctionToolset(tools)
 
     async def _recall(self, name: str, **args: Any) -> str:  # noqa: ANN401 - JSON
-        return await to_thread.run_sync(self._fitter.recall, self._sent, name, args)
+        return NOTHING_OMITTED if self._fit is None else await to_thread.run_sync(self._fit.call_tool, name, args)
 
     # --- the conversation ----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Requests of another framework's agents, fitted to the model, and calls of the tools that recall, answered from the framework's own history."""
+"""Requests of another framework's agents, fitted to the model that is called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager, Policy
+from palaver.context import policy as policy_of
 from palaver.context.fit import Fit, fit
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, model_info
@@ -14,7 +15,8 @@ from palaver.tokens import Budget, model_info
 RECALLS = frozenset(tool.name for tool in RECALL_TOOLS)
 """The names of the tools that recall."""
 
-_ANY = 1_000_000  # the policy `full` leaves nothing out, whatever the window
+NOTHING_OMITTED = "Nothing was left out."
+"""The answer of these tools before the first request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +39,7 @@ class RequestFitter:
         self,
         messages: Sequence[Any],
         *,
-        model: str,
+        model: object,
         window: int | None = None,
         system: str | None = None,
         tools: Sequence[Mapping[str, Any]] = (),
@@ -46,7 +48,7 @@ class RequestFitter:
 
         Args:
             messages: The whole history.
-            model: The model that is called.
+            model: The model that is called: its name, or the framework's object for it.
             window: What a request to it may occupy, in tokens, if the framework knows.
             system: The instructions beside the list.
             tools: The schemas of the tools.
@@ -55,32 +57,32 @@ class RequestFitter:
             InvalidInput: Nobody knows the window of the model.
             InfeasibleBudget: What must be sent is larger than the budget.
         """
-        name, policy = self.model or model, self.policy
-        if not model_info(name).known and not isinstance(policy, ContextManager):
-            room = window if self.budget is None else Budget.parse(self.budget).limit
-            if not room:
+        name, budget = self.model or _named(model), self.budget
+        if budget is None and not model_info(name).known and not _has_window(self.policy):
+            if not window:
                 raise InvalidInput(
                     f"The window of the model {name!r} is not known.",
                     hint="Pass budget= with a number of tokens, or model= with the name of a known model.",
                 )
-            policy = {"max_tokens": room, **({"type": policy} if isinstance(policy, str) else policy)}
+            budget = {"max_tokens": window}
         return fit(
             messages,
             model=name,
-            budget=self.budget,
-            policy=policy,
+            budget=budget,
+            policy=self.policy,
             system=system,
             tools=tools,
             dialect=self.dialect,
         )
 
-    def recall(self, messages: Sequence[Any], name: str, args: Mapping[str, Any] | str) -> str:
-        """Answer a call of a tool that recalls: the text of its result, or what is wrong with the arguments.
 
-        Args:
-            messages: The whole history.
-            name: The tool's name.
-            args: The arguments.
-        """
-        whole = {"type": "full", "max_tokens": _ANY}
-        return fit(messages, model=self.model or "any", policy=whole, dialect=self.dialect).call_tool(name, args)
+def _named(model: object) -> str:
+    """Return the name of a model; that of its class where it does not say."""
+    names = (model, getattr(model, "model_name", None), getattr(model, "model", None))
+    return next((name for name in names if isinstance(name, str) and name), type(model).__name__)
+
+
+def _has_window(policy: str | ContextManager | Mapping[str, Any]) -> bool:
+    """Return whether a policy brings a window of its own."""
+    manager = policy_of(policy)
+    return isinstance(manager, Policy) and bool(manager.model_name or manager.max_tokens)
