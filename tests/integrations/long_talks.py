@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from palaver import Session, fit
+from palaver import Session
 from palaver.dialects import read_messages
 from palaver.messages import Message, TextContent
 from palaver.store import Store
@@ -177,24 +177,13 @@ def pydantic_ai(store: Store, script: Script) -> Sequence[Any]:
 
 
 def google_adk(store: Store, script: Script) -> Sequence[Any]:
-    """Talk in an agent of the Agent Development Kit, whose callback fits the request, and return the contents of the session's events."""
+    """Talk in an agent of the Agent Development Kit and return the contents of the session's events."""
     kit = pytest.importorskip("google.adk.agents", reason="google-adk is not installed: ./run integrations")
     models = pytest.importorskip("google.adk.models")
     runners = pytest.importorskip("google.adk.runners")
     types = pytest.importorskip("google.genai.types")
     adapter = pytest.importorskip("palaver.integrations.google_adk")
-    fitted: list[Any] = []
-
-    def fits(callback_context: Any, llm_request: Any) -> None:  # noqa: ANN401, ARG001 - the kit's
-        fitted[:] = [fit(llm_request.contents, model="gemini-2.5-pro", budget=BUDGET, dialect="gemini")]
-        llm_request.contents = [
-            types.Content.model_validate(item) if isinstance(item, dict) else item for item in fitted[0].messages
-        ]
-
-    def recall(handle: str, offset: int, limit: int) -> str:
-        """Read what is left out."""
-        text: str = fitted[0].call_tool("recall", {"handle": handle, "offset": offset, "limit": limit})
-        return text
+    apps = pytest.importorskip("google.adk.apps")
 
     class Scripted(models.BaseLlm):  # type: ignore[misc, name-defined] # unknown where the kit is missing
         async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:  # noqa: ANN401, ARG002 - the kit's
@@ -210,10 +199,9 @@ def google_adk(store: Store, script: Script) -> Sequence[Any]:
     async def talk() -> list[Any]:
         service = adapter.PalaverSessionService(store)
         await service.create_session(app_name="app", user_id="ann", session_id="talk")
-        agent = kit.LlmAgent(
-            name="bot", model=Scripted(model="scripted"), tools=[read_file, recall], before_model_callback=fits
-        )
-        runner = runners.Runner(app_name="app", agent=agent, session_service=service)
+        agent = kit.LlmAgent(name="bot", model=Scripted(model="gemini-2.5-pro"), tools=[read_file])
+        app = apps.App(name="app", root_agent=agent, plugins=[adapter.FitPlugin(budget=BUDGET)])
+        runner = runners.Runner(app=app, session_service=service)
         for words in (FIRST, NEWEST):
             asked = types.Content(role="user", parts=[types.Part(text=words)])
             async for _ in runner.run_async(user_id="ann", session_id="talk", new_message=asked):

@@ -70,4 +70,4 @@ def test_long_conversation_is_sent_small_and_can_be_recalled(name: str, store: S
 def read_back(messages: Sequence[Message]) -> str:
     """Return what the model got from `recall`, its pages joined."""
     texts = [plain(result.text()) for message in messages for result in message.tool_results()]
-    return "".join(re.sub(r"\n\[more follows; offset \d+\]$", "", text) for text in texts).replace('": ', '":')
+    return "".join(re.sub(r"\n\[more follows; offset \d+\]$", "", text) for text in texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver import Session
+from palaver.errors import InvalidInput
+from palaver.ids import DialogId
 from palaver.store import MemoryStore, Store
 
 adk = pytest.importorskip("google.adk.sessions", reason="google-adk is not installed: ./run integrations")
@@ -17,6 +20,10 @@ events = pytest.importorskip("google.adk.events")
 errors = pytest.importorskip("google.adk.errors.already_exists_error")
 missing = pytest.importorskip("google.adk.errors.session_not_found_error")
 stale = pytest.importorskip("google.adk.errors._stale_session_error")
+apps = pytest.importorskip("google.adk.apps")
+agents = pytest.importorskip("google.adk.agents")
+models = pytest.importorskip("google.adk.models")
+runners = pytest.importorskip("google.adk.runners")
 base = pytest.importorskip("google.adk.sessions.base_session_service")
 types = pytest.importorskip("google.genai.types")
 adapter = pytest.importorskip("palaver.integrations.google_adk")
@@ -198,6 +205,156 @@ def test_events_come_back_and_can_be_read(store: Store) -> None:
     assert [call.name for message in stored for call in message.tool_calls()] == ["weather"]
     assert (stored[1].usage.input_tokens, stored[1].model, stored[1].name) == (7, "gemini-3-pro", "bot")
     assert stored[2].tool_results()[0].text() == "-4"
+
+
+def test_what_an_event_says_is_a_message(store: Store) -> None:
+    """Spoken words, a role that Gemini does not know, a second result of a call and one of no call are messages, and each event comes back."""
+    heard = types.Transcription(text="Hello?", finished=True)
+    call = types.Part(function_call=types.FunctionCall(id="c1", name="weather", args={}))
+    results = [
+        types.Part(function_response=types.FunctionResponse(id=name, name="weather", response={"output": words}))
+        for name, words in (("c1", "Wait."), ("c1", "Cold."), ("c9", "Of no call."))
+    ]
+    said = [
+        {"author": "user", "input_transcription": heard},
+        {"author": "bot", "output_transcription": types.Transcription(text="Hi.", finished=True)},
+        {"author": "bot", "content": types.Content(role="system", parts=[types.Part(text="I look.")])},
+        {"author": "bot", "content": types.Content(role="model", parts=[call])},
+        *({"author": "bot", "content": types.Content(role="user", parts=[part])} for part in results),
+        {"author": "bot", "error_code": "500", "error_message": "It failed."},
+    ]
+
+    async def run() -> None:
+        service = adapter.PalaverSessionService(store)
+        session = await service.create_session(**ME)
+        for fields in said:
+            await service.append_event(session, events.Event(**fields))
+        assert (await service.get_session(**ME)).events == session.events
+
+    asyncio.run(run())
+    stored = Session.open(store, "talk").root.messages
+    words = [message.text_content() for message in stored]
+    assert words == ["Hello?", "Hi.", "I look.", "", "Wait.", "Cold.", "Of no call."]
+    assert [message.role.value for message in stored] == ["user", *["assistant"] * 3, *["tool"] * 3]
+
+
+class CountingStore(MemoryStore):
+    """A store that counts the bodies that are read."""
+
+    read = 0
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Count, and read."""
+        for pair in super().bodies(dialog_id, start, stop):
+            self.read += 1
+            yield pair
+
+
+def test_a_list_of_sessions_reads_few_events() -> None:
+    """The state of a session is read from the events that set its keys, not from all; an erased one takes its values along."""
+    store = CountingStore()
+
+    async def run() -> None:
+        service = adapter.PalaverSessionService(store)
+        session = await service.create_session(**ME, state={"kept": 1})
+        for number in range(200):
+            changes = {"a": number} if number < 100 else {"b": number} if number == 150 else {}
+            await service.append_event(session, event(number, f"Word {number}", **changes))
+        store.read = 0
+        (listed,) = (await service.list_sessions(app_name="app")).sessions
+        assert store.read < 50
+        assert listed.state == {"kept": 1, "a": 99, "b": 150}
+        assert listed.last_update_time == 199
+        assert await service.get_session(**ME) == session
+        known = Session.open(store, "talk")
+        known.erase(entries=[known.root.messages.handle(150)])
+        (listed,) = (await service.list_sessions(app_name="app")).sessions
+        assert listed.state == {"kept": 1, "a": 99}
+
+    asyncio.run(run())
+
+
+# --- requests -------------------------------------------------------------------------------------------------------------
+
+
+class Scripted(models.BaseLlm):  # type: ignore[misc, name-defined] # unknown where the kit is missing
+    """A model that says or calls what a list has, and keeps each request."""
+
+    script: list[Any]
+    requests: list[Any] = []  # noqa: RUF012 - a field
+    offered: list[Any] = []  # noqa: RUF012 - a field
+
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:  # noqa: ANN401, ARG002 - the kit's
+        """Answer a request."""
+        self.requests.append(llm_request.contents)
+        declared = [tool.function_declarations for tool in llm_request.config.tools or ()]
+        self.offered.append([function.name for functions in declared for function in functions])
+        answer = self.script[len(self.requests) - 1]
+        answer = answer(llm_request.contents) if callable(answer) else answer
+        part = types.Part(text=answer) if isinstance(answer, str) else types.Part.from_function_call(**answer)
+        yield models.LlmResponse(content=types.Content(role="model", parts=[part]))
+
+
+def read_file(number: int) -> str:
+    """Read a file."""
+    return f"File {number} says: " + "grey weather. " * 200
+
+
+def recalls(contents: list[Any]) -> dict[str, Any]:
+    """Return a call that recalls the first output, which the record of the request names as left out."""
+    record = next(text for text in texts(contents) if "recall " in text)
+    dialog = record.partition("recall ")[2].partition(":")[0]
+    return {"name": "recall", "args": {"handle": f"{dialog}:2"}}
+
+
+def texts(contents: list[Any]) -> list[str]:
+    """Return the texts of contents, and what functions returned."""
+    parts = [part for content in contents for part in content.parts]
+    return [part.text or str(part.function_response and part.function_response.response) for part in parts]
+
+
+async def talked(store: Store, agent: Any, *plugins: Any) -> list[str]:  # noqa: ANN401 - the kit's
+    """Run an agent once, and return the texts of the session's events."""
+    service = adapter.PalaverSessionService(store)
+    await service.create_session(**ME)
+    app = apps.App(name="app", root_agent=agent, plugins=list(plugins))
+    runner = runners.Runner(app=app, session_service=service)
+    asked = types.Content(role="user", parts=[types.Part(text="Read all files.")])
+    async for _ in runner.run_async(user_id="ann", session_id="talk", new_message=asked):
+        pass
+    return texts([found.content for found in (await service.get_session(**ME)).events])
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_requests_are_small_and_the_session_is_whole(store: Store, alone: bool) -> None:
+    """As a plugin or as a callback of one agent, each request fits, and what is left out comes back by tools that are offered only then."""
+    rounds = 20
+    reads = [{"name": "read_file", "args": {"number": number}} for number in range(rounds)]
+    search = {"name": "search_history", "args": {"query": "File 7 says"}}
+    model = Scripted(model="gemini-2.5-pro", script=[*reads, recalls, search, "Done."])
+    fits = adapter.FitPlugin(budget=4_000)
+    callback = {"before_model_callback": fits.before_model_callback} if alone else {}
+    agent = agents.LlmAgent(name="bot", model=model, instruction="Read.", tools=[read_file], **callback)
+    said = asyncio.run(talked(store, agent, *(() if alone else (fits,))))
+    assert len(model.requests) == rounds + 3
+    assert max(sum(map(len, texts(request))) for request in model.requests) < 5 * 4_000
+    assert all("Read all files." in " ".join(texts(request)) for request in model.requests)
+    assert model.offered[0] == ["read_file"]
+    assert model.offered[-1] == ["read_file", "recall", "search_history"]
+    assert [text for text in said if text.startswith("{'result': 'File")] == [
+        str({"result": read_file(number)}) for number in range(rounds)
+    ]
+    recalled, found = said[-4], said[-2]
+    assert "File 0 says" in recalled
+    assert "File 7 says" in found
+
+
+def test_a_budget_is_needed_where_nobody_knows_the_window(store: Store) -> None:
+    """A model that palaver does not know is refused with what to do; the kit wraps what a plugin raises."""
+    agent = agents.LlmAgent(name="bot", model=Scripted(model="homemade", script=["Hello."]))
+    with pytest.raises(RuntimeError, match="window of the model 'homemade' is not known") as caught:
+        asyncio.run(talked(store, agent, adapter.FitPlugin()))
+    assert isinstance(caught.value.__cause__, InvalidInput)
 
 
 def test_missing_and_known_sessions_are_refused(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Sessions of Google's Agent Development Kit in a store of palaver: its `BaseSessionService`.
+"""Sessions of Google's Agent Development Kit in a store of palaver: its `BaseSessionService`; and a plugin that makes its requests fit.
 
     runner = Runner(app_name="weather", agent=agent, session_service=PalaverSessionService("agents.db"))
 
@@ -9,36 +9,53 @@ another process continued is refused until it is loaded again: the kit's service
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context.fit import Fit
 from palaver.dialects import read_messages
-from palaver.errors import InvalidInput, MissingExtra, PalaverError
+from palaver.errors import MissingExtra
 from palaver.ids import DialogId, derive_dialog_id, new_session_id, now
-from palaver.integrations.keyed import Keyed, append, create, in_thread, step
-from palaver.log import Custom, MessageEntry, Node
-from palaver.messages import Message
+from palaver.integrations.keyed import Keyed, annotate, append, create, in_thread, step
+from palaver.integrations.request_fitter import RequestFitter
+from palaver.log import Custom, Entry, Handle, MessageEntry, Node, ToolSpec
+from palaver.messages import thaw
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
+from palaver.tokens import Budget
+from palaver.view.exchange import read
 
 try:
+    from google.adk.agents.callback_context import CallbackContext
     from google.adk.errors._stale_session_error import StaleSessionError
     from google.adk.errors.already_exists_error import AlreadyExistsError
     from google.adk.errors.session_not_found_error import SessionNotFoundError
     from google.adk.events.event import Event
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.sessions import Session, State
     from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
+    from google.genai.types import Content, FunctionDeclaration, Tool
 except ModuleNotFoundError as error:
     raise MissingExtra("This adapter", "google-adk") from error
 
 FRAMEWORK = "google-adk"
 _STATE, _EVENT = f"{FRAMEWORK}/state", f"{FRAMEWORK}/event"
+_CHANGES = f"{FRAMEWORK}/changes"
+"""The type of the entry after an event that changes a session's own state: it names the event that set each key last, so that a state needs no other event."""
+
 _SHARED = {State.APP_PREFIX: "app", State.USER_PREFIX: "user"}
 """The prefixes of keys whose values all sessions share, of an app or of one of its users."""
+
+_ROLES = frozenset({"user", "model", "function"})
+"""The roles of Gemini's contents."""
 
 _Json = dict[str, Any]
 
@@ -155,25 +172,23 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
                 "Load it again with get_session(), and run the turn again."
             )
         self._share(session.app_name, session.user_id, state)
-        return self._write(dialog, event, head)
+        return self._write(dialog, event, _own(state), head)
 
-    def _write(self, dialog: DialogId, event: _Json, head: int) -> str:
-        """Write an event, and return the mark of a session that ends with it."""
-        message = _message(event)
-        known = Custom.exact(_EVENT, event)
-        if message is not None:
-            with suppress(InvalidInput):  # a result that answers no open call is no message here
-                said = MessageEntry(message=message, raw=known.raw)
-                return str(append(self._store, dialog, said, head=head)[-1].seq)
-        return str(append(self._store, dialog, known, head=head)[-1].seq)
+    def _write(self, dialog: DialogId, event: _Json, own: _Json, head: int) -> str:
+        """Write an event with the session's own changes of its state, and return the mark of a session that ends with it."""
+        seq = append(self._store, dialog, _entry(event), head=head)[-1].seq
+        if own:
+            changes = self._changes(dialog) | dict.fromkeys(own, seq)
+            annotate(self._store, dialog, Custom.exact(_CHANGES, changes))
+        return str(seq)
 
     def _is_current(self, session: Session, dialog: DialogId, head: int) -> bool:
         """Return whether a session ends where its dialog ends: by its mark, or by its last event if another service made it."""
         marker: str | None = session._storage_update_marker  # noqa: SLF001 - the kit's own field for it
         if marker is not None:
             return marker == str(head)
-        _, *events = self._values(dialog)
-        return bool(events) == bool(session.events) and (not events or events[-1]["id"] == session.events[-1].id)
+        newest = self._read(dialog, [head]).get(head, {})
+        return newest.get("id") == session.events[-1].id if session.events else head == 0
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
@@ -181,12 +196,11 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
         about: Any = record.metadata[FRAMEWORK]
         app, user, name = (str(about[key]) for key in ("app", "user", "id"))
         dialog = _dialog(record)
-        marker = str(
-            self._store.last(dialog).turn_head
-        )  # before the events: one that comes later makes the session stale
-        state, *events = self._values(dialog)
-        for event in events:
-            state |= _own(event.get("actions", {}).get("stateDelta", {}))
+        head = self._store.last(dialog).turn_head  # before the events: one that comes later makes the session stale
+        changes = self._changes(dialog)
+        known = self._read(dialog, {0, head, *changes.values()})
+        own = {key: known[seq]["actions"]["stateDelta"][key] for key, seq in changes.items() if seq in known}
+        state = known.get(0, {}) | own
         for prefix, kind in _SHARED.items():
             state |= {f"{prefix}{key}": value for key, value in self._shared(kind, app, user).items()}
         made = Session(
@@ -194,17 +208,39 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
             app_name=app,
             user_id=user,
             state=state,
-            events=list(map(Event.model_validate, _chosen(events, config))),
-            last_update_time=events[-1]["timestamp"] if events else record.created_at,
+            events=list(map(Event.model_validate, self._events(dialog, config))),
+            last_update_time=known[head]["timestamp"] if head and head in known else record.created_at,
         )
-        made._storage_update_marker = marker  # noqa: SLF001 - the kit's own field for it
+        made._storage_update_marker = str(head)  # noqa: SLF001 - the kit's own field for it
         return made
 
-    def _values(self, dialog: DialogId) -> Iterator[_Json]:
-        """Yield the initial state, and the events."""
-        for _, body in self._store.bodies(dialog):
-            if (text := json.loads(body).get("raw")) is not None:
-                yield json.loads(text)
+    def _events(self, dialog: DialogId, config: GetSessionConfig | None) -> list[_Json]:
+        """Return the events that were asked for."""
+        if config is not None and config.num_recent_events == 0:
+            return []
+        entries = (json.loads(body) for _, body in self._store.bodies(dialog, 1))
+        events = [
+            json.loads(entry["raw"]) for entry in entries if entry.get("raw") and entry.get("custom_type") != _CHANGES
+        ]
+        if config is None:
+            return events
+        if config.num_recent_events is not None:
+            events = events[-config.num_recent_events :]
+        return [event for event in events if event["timestamp"] >= (config.after_timestamp or 0)]
+
+    def _changes(self, dialog: DialogId) -> dict[str, int]:
+        """Return the number of the event that set each key of a session's own state last."""
+        for header in self._store.latest_of_kind(dialog, "custom"):
+            entry = json.loads(self._store.body(dialog, header.seq))
+            if entry["custom_type"] == _CHANGES:
+                changes: dict[str, int] = json.loads(entry["raw"])
+                return changes
+        return {}
+
+    def _read(self, dialog: DialogId, seqs: Iterable[int]) -> Mapping[int, _Json]:
+        """Return the JSON of entries by their numbers, without those that were erased or are lost."""
+        entries = read(self._store, [Handle(dialog, seq) for seq in seqs])
+        return {place.seq: json.loads(entry.raw) for place, entry in entries.items() if entry.raw is not None}
 
     def _shared(self, kind: str, app: str, user: str) -> _Json:
         """Return the state of an app or of a user."""
@@ -263,26 +299,109 @@ def _json(state: Mapping[str, Any]) -> _Json:
     return value
 
 
-def _chosen(events: list[_Json], config: GetSessionConfig | None) -> list[_Json]:
-    if config is None:
-        return events
-    if config.num_recent_events is not None:
-        events = events[len(events) - min(config.num_recent_events, len(events)) :]
-    return [event for event in events if event["timestamp"] >= (config.after_timestamp or 0)]
-
-
-def _message(event: Mapping[str, Any]) -> Message | None:
-    """Return what an event says, or None."""
-    content = event.get("content")
-    if not isinstance(content, Mapping) or not content.get("parts"):
-        return None
-    try:
-        (message,) = read_messages([content], "gemini")
-    except PalaverError:
-        return None
+def _entry(event: _Json) -> Entry:
+    """Return the entry of an event: its own JSON, and the message where it says something."""
+    known = Custom.exact(_EVENT, event)
+    content = _content(event)
+    if content is None:
+        return known
+    (message,) = read_messages([content], "gemini")
     about = {
         "name": event.get("author") or None,
         "model": event.get("modelVersion"),
         "usage": event.get("usageMetadata"),
     }
-    return message.model_copy(update={key: value for key, value in about.items() if value})
+    said = message.model_copy(update={key: value for key, value in about.items() if value})
+    return MessageEntry(message=said, raw=known.raw)
+
+
+def _content(event: _Json) -> _Json | None:
+    """Return what an event says, or None. Where its content has no role that Gemini knows, the author decides; spoken words are in a transcription."""
+    by_author = "user" if event.get("author") == "user" else "model"
+    content = event.get("content") or {}
+    if content.get("parts"):
+        return content if content.get("role") in {"user", "model", "function"} else content | {"role": by_author}
+    heard = ((role, event.get(f"{way}Transcription") or {}) for role, way in (("user", "input"), ("model", "output")))
+    return next(({"role": role, "parts": [{"text": said["text"]}]} for role, said in heard if said.get("text")), None)
+
+
+# --- requests ----------------------------------------------------------------------------------------------------------
+
+
+class FitPlugin(BasePlugin):  # type: ignore[misc] # unknown where the kit is missing
+    """A plugin that makes each request of an app's agents fit its model, by `palaver.fit`. The session keeps every event.
+
+        app = App(name="weather", root_agent=agent, plugins=[FitPlugin()])
+        runner = Runner(app=app, session_service=PalaverSessionService("agents.db"))
+
+    Once something is left out, the model is offered the tools `recall` and `search_history`, which are answered from all contents of the request.
+    For one agent alone: `LlmAgent(before_model_callback=FitPlugin().before_model_callback)`. What a plugin raises reaches the caller inside the kit's
+    `RuntimeError`. Not for the Interactions API, whose server keeps the conversation.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
+        budget: Budget | int | Mapping[str, object] | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Choose how requests are fitted.
+
+        Args:
+            policy: A policy's name, a configuration or a context manager, as for `palaver.fit`.
+            budget: What a request may occupy, as for `palaver.fit`. Default: the policy's own for the model.
+            model: The model's name. Default: that of each request.
+        """
+        super().__init__("palaver_fit")
+        self._fitter = RequestFitter(dialect="gemini", policy=policy, budget=budget, model=model)
+
+    async def before_model_callback(
+        self,
+        *,
+        callback_context: CallbackContext,  # noqa: ARG002 - the kit's
+        llm_request: LlmRequest,
+    ) -> None:
+        """Replace the contents of a request by some that fit.
+
+        Raises:
+            InvalidInput: The window of the model is not known.
+            InfeasibleBudget: What must be sent is larger than the budget.
+        """
+        config = llm_request.config
+        job = partial(
+            self._fitter.fit,
+            llm_request.contents,
+            model=llm_request.model,
+            system=config.system_instruction,
+            tools=[_tool_json(tool) for tool in config.tools or () if isinstance(tool, Tool)],
+        )
+        fitted = await to_thread.run_sync(job)
+        llm_request.contents = [
+            Content.model_validate(item) if isinstance(item, dict) else item for item in fitted.messages
+        ]
+        if fitted.tools:
+            own = llm_request.tools_dict
+            llm_request.append_tools([_RecallTool(spec, fitted) for spec in RECALL_TOOLS if spec.name not in own])
+
+
+class _RecallTool(BaseTool):  # type: ignore[misc] # unknown where the kit is missing
+    """A tool that recalls what one request left out."""
+
+    def __init__(self, spec: ToolSpec, fitted: Fit) -> None:
+        super().__init__(name=spec.name, description=spec.description)
+        self._parameters = thaw(spec.parameters)
+        self._fitted = fitted
+
+    def _get_declaration(self) -> FunctionDeclaration:
+        return FunctionDeclaration(
+            name=self.name, description=self.description, parameters_json_schema=self._parameters
+        )
+
+    async def run_async(self, *, args: _Json, tool_context: ToolContext) -> str:  # noqa: ARG002 - the kit's
+        return await to_thread.run_sync(self._fitted.call_tool, self.name, args)
+
+
+def _tool_json(tool: Tool) -> _Json:
+    declared: _Json = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return declared
