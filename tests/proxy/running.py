@@ -12,9 +12,11 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import SHUT_RDWR, create_connection, create_server, socket
 from typing import NamedTuple, Self
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -24,6 +26,7 @@ from palaver.proxy.recorder import Recorder
 from palaver.proxy.recording import RecorderThread
 from palaver.proxy.serving import answer
 from palaver.store import Durability
+from palaver.testing.strict import StrictServer
 from tests.cli.commands import PROGRAM
 
 KEY = "sk-proxied-0123456789-ABCDEFGHIJ"
@@ -83,6 +86,11 @@ def _copy(one: socket, other: socket, kept: bytearray) -> None:
         end.close()
 
 
+def place(server: StrictServer) -> str:
+    """Return the address of a stand-in, without a path."""
+    return f"http://{urlsplit(server.url).netloc}"
+
+
 def bodies(stream: bytes) -> list[bytes]:
     """Return the bodies of the messages of a connection, without the framing of the connection."""
     found = []
@@ -119,11 +127,13 @@ class Running:
         url: Its address.
         store: Its store.
         end: Ends it, and returns what it said on standard error.
+        kill: Ends a child at once.
     """
 
     url: str
     store: Path
     end: Callable[[], str]
+    kill: Callable[[], None] = lambda: None
 
     @property
     def port(self) -> int:
@@ -181,6 +191,38 @@ def command(folder: Path, *words: str) -> Iterator[Running]:
             assert process.stdout is not None
             row = process.stdout.readline()
             assert row, process.communicate()[1]
-            yield Running(json.loads(row)["url"], store, end)
+            yield Running(json.loads(row)["url"], store, end, process.kill)
         finally:
             process.terminate()
+
+
+@contextmanager
+def upstream(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator[str]:
+    """Run a server that answers as a function does, and yield its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            answer(self, self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def says(handler: BaseHTTPRequestHandler, status: int, data: bytes, *headers: tuple[str, str]) -> None:
+    """Answer with a status, a body and more headers."""
+    handler.send_response(status)
+    for name, value in (*headers, ("content-length", str(len(data)))):
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(data)

@@ -5,98 +5,23 @@ from __future__ import annotations
 import gzip
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-import anthropic
-import openai
 import pytest
-from google import genai
 
 from palaver import Session, SqliteStore
+from palaver.browsing.calls import call_row, calls
+from palaver.browsing.seen import sent as saw
 from palaver.proxy.forwarding import HOST
 from palaver.testing import strict
-from palaver.testing.strict import NextAnswer, StrictServer
-from tests.cli.commands import run
-from tests.clients import opened
-from tests.proxy.running import KEY, Wire, bodies, command, proxy
+from palaver.testing.strict import StrictServer
+from tests.proxy.running import KEY, Wire, bodies, command, proxy, says, upstream
+from tests.proxy.talks import TALKS
 
 TURNS = 20
-
-
-Ask: TypeAlias = Callable[[list[str], bool], str]
-"""Asks a model after what was said so far, streamed or not, and returns its answer."""
-
-
-def _chat(url: str) -> Ask:
-    client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
-
-    def ask(said: list[str], stream: bool) -> str:
-        messages: Any = [{"role": "system", "content": "Be brief."}, *_listed(said, "content", "assistant")]
-        answer: Any = client.chat.completions.create(model="gpt-4.1", messages=messages, stream=stream)
-        if not stream:
-            return str(answer.choices[0].message.content)
-        return "".join(piece.choices[0].delta.content or "" for piece in answer if piece.choices)
-
-    return ask
-
-
-def _responses(url: str) -> Ask:
-    client = opened(openai.OpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0))
-
-    def ask(said: list[str], stream: bool) -> str:
-        items = _listed(said, "content", "assistant")
-        asked: Any = {"model": "gpt-5", "input": items, "instructions": "Be brief.", "store": False}
-        if not stream:
-            return str(client.responses.create(**asked).output_text)
-        with client.responses.stream(**asked) as events:
-            return str(events.get_final_response().output_text)
-
-    return ask
-
-
-def _claude(url: str) -> Ask:
-    client = opened(anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0))
-
-    def ask(said: list[str], stream: bool) -> str:
-        messages = _listed(said, "content", "assistant")
-        asked: Any = {"model": "claude-opus-4-6", "max_tokens": 99, "system": "Be brief.", "messages": messages}
-        if not stream:
-            return str(client.messages.create(**asked).content[0].text)
-        with client.messages.stream(**asked) as events:
-            return str(events.get_final_text())
-
-    return ask
-
-
-def _gemini(url: str) -> Ask:
-    client = opened(genai.Client(api_key=KEY, http_options=genai.types.HttpOptions(base_url=url)))
-
-    def ask(said: list[str], stream: bool) -> str:
-        items = _listed(said, "parts", "model")
-        contents = [{"role": item["role"], "parts": [{"text": item["parts"]}]} for item in items]
-        asked: Any = {"model": "gemini-3.5-flash", "contents": contents, "config": {"system_instruction": "Be brief."}}
-        if not stream:
-            return str(client.models.generate_content(**asked).text)
-        return "".join(piece.text or "" for piece in client.models.generate_content_stream(**asked))
-
-    return ask
-
-
-def _listed(said: list[str], key: str, model: str) -> list[dict[str, str]]:
-    return [{"role": ("user", model)[index % 2], key: text} for index, text in enumerate(said)]
-
-
-TALKS: Mapping[str, tuple[Callable[[], StrictServer], Callable[[str], Ask]]] = {
-    "openai-chat": (strict.openai_chat, _chat),
-    "openai-responses": (strict.openai_responses, _responses),
-    "anthropic": (strict.anthropic, _claude),
-    "gemini": (strict.gemini, _gemini),
-}
 
 
 @pytest.mark.parametrize("api", TALKS)
@@ -127,42 +52,13 @@ def test_twenty_calls_pass_byte_for_byte(tmp_path: Path, api: str) -> None:
         assert [call.request().data for call in dialog.calls] == requests
         assert all((usage := call.usage()) and usage.invoke_cost.total_tokens for call in dialog.calls)
         assert dialog.calls[3].view().exchanges
-    rows = run("calls", record.session_id, "--store", running.store, "--json").rows()
-    assert [(row["call"], row["recorded"], row["bytes"]) for row in rows] == [
-        (number, True, len(body)) for number, body in enumerate(requests, 1)
-    ]
+        rows = [call_row(call) for call in calls(dialog)]
+        assert [(row["call"], row["recorded"], row["bytes"]) for row in rows] == [
+            (number, True, len(body)) for number, body in enumerate(requests, 1)
+        ]
+        assert all(row["read"] and row["written"] and row["reproducible"] for row in rows)
+        assert [shown.data for call in dialog.calls if (shown := saw(call).request)] == requests
     assert not any(KEY.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-
-
-@contextmanager
-def _upstream(answer: Callable[[BaseHTTPRequestHandler, bytes], None]) -> Iterator[str]:
-    """Run a server that answers as a function does."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            answer(self, self.rfile.read(int(self.headers.get("content-length") or 0)))
-
-        def log_message(self, *_: object) -> None: ...
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def _says(handler: BaseHTTPRequestHandler, status: int, data: bytes, *headers: tuple[str, str]) -> None:
-    handler.send_response(status)
-    for name, value in (*headers, ("content-length", str(len(data)))):
-        handler.send_header(name, value)
-    handler.end_headers()
-    handler.wfile.write(data)
 
 
 ASKED = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "hi"}]}
@@ -176,7 +72,7 @@ def test_encoded_answer_and_headers_stay_as_they_are(tmp_path: Path) -> None:
 
     def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
         seen.update({name.lower(): value for name, value in handler.headers.items()})
-        _says(
+        says(
             handler,
             200,
             data,
@@ -186,7 +82,7 @@ def test_encoded_answer_and_headers_stay_as_they_are(tmp_path: Path) -> None:
             ("keep-alive", "timeout=9"),
         )
 
-    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+    with upstream(answer) as url, proxy(tmp_path, url) as running:
         got = running.ask(
             "POST",
             f"{CHAT}?a=%20b",
@@ -220,9 +116,9 @@ def test_vendor_is_asked_for_encodings_that_can_be_read(tmp_path: Path, asked: s
 
     def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
         seen.append(handler.headers["accept-encoding"])
-        _says(handler, 200, json.dumps(ANSWER).encode(), ("content-type", "application/json"))
+        says(handler, 200, json.dumps(ANSWER).encode(), ("content-type", "application/json"))
 
-    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+    with upstream(answer) as url, proxy(tmp_path, url) as running:
         running.ask("POST", CHAT, json.dumps(ASKED).encode(), accept_encoding=asked)
     assert seen == [passed_on]
 
@@ -238,24 +134,23 @@ def test_session_that_a_header_names_has_the_call(tmp_path: Path, header: str) -
 
 
 def test_errors_of_the_vendor_stay_as_they_are(tmp_path: Path) -> None:
-    """A refusal passes unchanged and is recorded as an error; a refused key is not recorded at all."""
-    statuses = iter((429, 401))
+    """A refusal passes unchanged and is recorded as an error; the same request again, which got no answer, continues its dialog."""
+    statuses = iter((429, 401, 529))
     said = b'{"error": {"message": "slow down"}}'
 
     def answer(handler: BaseHTTPRequestHandler, _body: bytes) -> None:
-        _says(handler, next(statuses), said, ("retry-after", "7"))
+        says(handler, next(statuses), said, ("retry-after", "7"))
 
-    with _upstream(answer) as url, proxy(tmp_path, url) as running:
-        for status in (429, 401):
+    with upstream(answer) as url, proxy(tmp_path, url) as running:
+        for status in (429, 401, 529):
             got = running.ask("POST", CHAT, json.dumps(ASKED).encode())
             assert (got.status, got.body, got.headers["retry-after"]) == (status, said, "7")
         assert running.end() == ""
     with SqliteStore(running.store) as store:
         (record,) = Session.list(store)
         dialog = Session.open(store, record.session_id).root
-        assert len(dialog.calls) == 1
         kinds = [header.kind for header in store.headers(dialog.dialog_id)]
-        assert kinds == ["model_change", "message", "invocation", "error"]
+        assert kinds == ["model_change", "message", *["invocation", "error"] * 3]
 
 
 def test_vendor_that_cannot_be_reached_is_a_502(tmp_path: Path) -> None:
@@ -283,26 +178,12 @@ def test_other_hosts_and_pages_are_refused(tmp_path: Path) -> None:
         assert got.status == 200
 
 
-def test_stream_that_breaks_off_breaks_off_for_the_client(tmp_path: Path) -> None:
-    """Where the vendor's connection breaks in a stream, the client's does, too, after the same bytes; what came is in the log."""
-    with strict.anthropic() as server, proxy(tmp_path, server.url) as running:
-        server.answers(NextAnswer(("one two three four",), cut=4))
-        with anthropic.Anthropic(base_url=running.url, api_key=KEY, max_retries=0) as client:
-            asked: Any = {
-                "model": "claude-opus-4-6",
-                "max_tokens": 9,
-                "messages": [{"role": "user", "content": "count"}],
-            }
-            with pytest.raises(Exception, match=r"incomplete|closed|peer"):  # whichever the SDK's transport raises
-                list(client.messages.create(**asked, stream=True))
-        running.end()
-    with SqliteStore(running.store) as store:
-        (record,) = Session.list(store)
-        dialog = Session.open(store, record.session_id).root
-        kinds = [header.kind for header in store.headers(dialog.dialog_id)]
-        assert kinds[-3:] == ["invocation", "custom", "error"]
-        attempt: Any = dialog.recall(f"{dialog.dialog_id}:{len(kinds) - 2}")
-        assert attempt.data["message"]["contents"][0]["content"].startswith("one")
+def test_websocket_is_refused_with_a_reason(tmp_path: Path) -> None:
+    """A request for a WebSocket gets the status after which Codex goes on with HTTP, and reaches no vendor."""
+    with strict.openai_responses() as server, proxy(tmp_path, server.url) as running:
+        got = running.ask("GET", "/responses", connection="Upgrade", upgrade="websocket", sec_websocket_version="13")
+        assert (got.status, json.loads(got.body)["error"]["type"]) == (426, "websocket_refused")
+        assert not server.served
 
 
 def test_client_that_leaves_closes_the_vendors_stream(tmp_path: Path) -> None:
@@ -318,7 +199,7 @@ def test_client_that_leaves_closes_the_vendors_stream(tmp_path: Path) -> None:
         if handler.connection.recv(1) == b"":
             left.set()
 
-    with _upstream(answer) as url, proxy(tmp_path, url) as running:
+    with upstream(answer) as url, proxy(tmp_path, url) as running:
         with closing(running.asked("POST", CHAT, json.dumps({**ASKED, "stream": True}).encode())) as connection:
             got = connection.getresponse()
             assert got.read1().startswith(b"data: ")

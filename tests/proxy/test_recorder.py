@@ -12,7 +12,7 @@ import pytest
 
 from palaver import Session, SqliteStore
 from palaver.errors import InvalidMessage
-from palaver.proxy.answers import CLIENT_LEFT, AnswerCopy
+from palaver.proxy.answers import CLIENT_LEFT, MOST_KEPT, AnswerCopy
 from palaver.proxy.recorder import ProxiedCall, Recorder
 from palaver.session import Dialog
 
@@ -191,6 +191,18 @@ def test_another_writer_is_read_first(client: Client) -> None:
     assert [texts(dialog) for dialog in client.dialogs] == [["one", "1", "from elsewhere"], ["one", "1", "two", "2"]]
 
 
+def test_answer_after_another_writer_is_on_a_branch(client: Client) -> None:
+    """Where another program continues the dialog while the vendor answers, the answer is on a branch after its call, and the next request follows it."""
+    waiting = client.begin(user("one"), session="named")
+    client.session.root.put_text("from elsewhere")
+    client.end(waiting, said("1"))
+    client.ask(user("one"), said("1"), user("two"), answer=said("2"), session="named")
+    main, branch = client.dialogs
+    assert texts(main) == ["one", "from elsewhere"]
+    assert texts(branch) == ["one", "1", "two", "2"]
+    assert branch.calls[0].request().data == waiting.body
+
+
 def test_answer_kept_by_the_vendor_is_continued(client: Client) -> None:
     """A request of Responses that names the answer before it, and repeats nothing, goes on in that answer's dialog."""
     for number in (1, 2):
@@ -210,6 +222,16 @@ def test_answer_kept_by_the_vendor_is_continued(client: Client) -> None:
         client.recorder.end(call, AnswerCopy(200, {}, json.dumps(answer).encode()))
     (dialog,) = client.dialogs
     assert texts(dialog) == ["question 1", "answer 1", "question 2", "answer 2"]
+
+
+def test_tools_in_the_conversation_are_known(client: Client) -> None:
+    """The tools of a request are those of its field and those that an item of Responses adds; Codex sends all in such an item."""
+    added = {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]}
+    asked = {"role": "user", "content": "go"}
+    for items, tools in (([added, asked], []), ([asked, added], [{"type": "function", "name": "look"}])):
+        body = {"model": "gpt-5", "input": items, "tools": tools}
+        client.recorder.begin(ProxiedCall("openai-responses", json.dumps(body).encode()))
+    assert [[tool.name for tool in dialog.view().tools] for dialog in client.dialogs] == [["exec"], ["look", "exec"]]
 
 
 def test_marks_and_thinking_make_no_fork(client: Client) -> None:
@@ -282,3 +304,5 @@ def test_compressed_request_is_recorded_as_its_text(client: Client) -> None:
         client.recorder.begin(ProxiedCall("openai-chat", body, encoding="gzip"))
     with pytest.raises(InvalidMessage, match="encoded as lzma"):
         client.recorder.begin(ProxiedCall("openai-chat", body, encoding="lzma"))
+    with pytest.raises(InvalidMessage, match="larger than 64 MB"):
+        client.recorder.begin(ProxiedCall("openai-chat", gzip.compress(b" " * (MOST_KEPT + 1)), encoding="gzip"))

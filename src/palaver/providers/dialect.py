@@ -108,6 +108,10 @@ class Dialect(ABC):
         parts = found.get("parts", ()) if isinstance(found, Mapping) else found
         return "\n\n".join(part["text"] for part in parts)
 
+    def tools(self, body: Item) -> object:
+        """Return the schemas of a request's tools, as `tool_specs` reads them."""
+        return body.get("tools")
+
 
 def grouped(read: Callable[..., Message]) -> Callable[..., Message]:
     """Return a function that reads items in order. Items of the model that follow each other are one response."""

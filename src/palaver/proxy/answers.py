@@ -17,6 +17,12 @@ from palaver.wire import Request
 _EVENTS, _END = "text/event-stream", "[DONE]"
 _LINE = re.compile(r"\r\n|\n|\r")
 _REFUSED = 400
+MOST_KEPT = 64 << 20
+"""The largest body that is recorded, in bytes: twice what Anthropic accepts."""
+
+_PIECE = 16 << 10
+"""Bytes that are decoded at once; at most a thousand times as many come of them."""
+
 _EXCERPT = 2000
 """The most characters of a vendor's text that are recorded with an error."""
 
@@ -46,24 +52,29 @@ class Answered(NamedTuple):
     """What an answer says.
 
     Attributes:
-        message: The whole answer; or the part that came, where there is an error.
-        error: Why there is no whole answer, or empty.
+        message: The answer, or the part of it that came; None where nothing came that can be read.
+        whole: Whether nothing of it is missing.
+        error: What the client got instead of an answer, or after it; empty where it got one.
     """
 
     message: Message | None
+    whole: bool = False
     error: str = ""
 
 
 def read_answer(copy: AnswerCopy, request: Request) -> Answered:
     """Read an answer to a request; what cannot be read is an error, never an exception."""
     if copy.body is None or not copy.status:
-        return Answered(None, copy.fault if copy.body is not None else "The answer is larger than the proxy keeps.")
+        return Answered(
+            None, error=copy.fault if copy.body is not None else "The answer is larger than the proxy keeps."
+        )
     try:
-        text = _decoded(copy).decode(errors="replace")
+        encoding = copy.headers.get("content-encoding", "")
+        text = decoded(copy.body, encoding, cut=bool(copy.fault)).decode(errors="replace")
     except InvalidMessage as error:
-        return Answered(None, error.message)
+        return Answered(None, error=str(error))
     if copy.status >= _REFUSED:
-        return Answered(None, f"The vendor answered with status {copy.status}: {text[:_EXCERPT]}")
+        return Answered(None, error=f"The vendor answered with status {copy.status}: {text[:_EXCERPT]}")
     return _read(text, copy, request)
 
 
@@ -77,46 +88,43 @@ def _read(text: str, copy: AnswerCopy, request: Request) -> Answered:
                 pass
         if copy.fault and not reader.complete:
             raise reader.broken(copy.fault)
-        return Answered(reader.end().message)
+        # a client that has all leaves early; one whose vendor broke off reports an error, even where all had come
+        return Answered(reader.end().message, whole=True, error=copy.fault if copy.fault == BROKEN else "")
     except ProviderError as error:
         partial = error.partial
-        return Answered(partial if isinstance(partial, Message) and partial.contents else None, error.message)
+        return Answered(partial if isinstance(partial, Message) and partial.contents else None, error=error.message)
     except (ValueError, RecursionError, InvalidMessage) as error:
-        return Answered(None, copy.fault or f"The answer cannot be read ({error}).")
+        return Answered(None, error=copy.fault or f"The answer cannot be read ({error}).")
 
 
-def decoded(body: bytes, encoding: str) -> bytes:
+def decoded(body: bytes, encoding: str, *, cut: bool = False) -> bytes:
     """Return a body without its content encoding.
 
+    Args:
+        body: The body.
+        encoding: The encoding; empty for none.
+        cut: Whether the end of the body is missing, so that it is read as far as it came.
+
     Raises:
-        InvalidMessage: It is damaged, or the encoding is not known here.
+        InvalidMessage: It is damaged, is larger than `MOST_KEPT`, or the encoding is not known here.
     """
     if not encoding or encoding.strip().lower() == "identity":
         return body
+    pieces = (body[at : at + _PIECE] for at in range(0, len(body), _PIECE))
+    plain = bytearray()
     try:
-        plain = httpx.Response(200, headers={"content-encoding": encoding}, content=body).content
-    except httpx.HTTPError as error:
-        raise InvalidMessage(f"The body cannot be decoded from {encoding} ({error}).") from error
+        for piece in httpx.Response(200, headers={"content-encoding": encoding}, content=pieces).iter_bytes():
+            plain += piece
+            if len(plain) > MOST_KEPT:
+                raise InvalidMessage(f"The body, decoded from {encoding}, is larger than {MOST_KEPT >> 20} MB.")
+    except httpx.DecodingError as error:
+        if not cut:
+            raise InvalidMessage(f"The body cannot be decoded from {encoding} ({error}).") from error
     if plain == body and body:  # so it is where httpx has no decoder
         raise InvalidMessage(
             f"The body is encoded as {encoding}, which cannot be read here.", hint="Install httpx[brotli,zstd]."
         )
-    return plain
-
-
-def _decoded(copy: AnswerCopy) -> bytes:
-    """Return the body of an answer without its content encoding, as far as it came."""
-    encoding, body = copy.headers.get("content-encoding", ""), copy.body or b""
-    # where the end is missing, a decoder takes that for damage only when it is asked for the end
-    return b"".join(_as_far(body, encoding)) if encoding and copy.fault else decoded(body, encoding)
-
-
-def _as_far(body: bytes, encoding: str) -> Iterator[bytes]:
-    response = httpx.Response(200, headers={"content-encoding": encoding}, stream=httpx.ByteStream(body))
-    try:
-        yield from response.iter_bytes()
-    except httpx.DecodingError:
-        return
+    return bytes(plain)
 
 
 def _pieces(text: str, *, events: bool) -> tuple[bool, list[Mapping[str, Any]]]:

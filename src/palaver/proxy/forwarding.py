@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ import httpx
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from palaver.proxy.answers import BROKEN, CLIENT_LEFT, AnswerCopy
+from palaver.proxy.answers import BROKEN, CLIENT_LEFT, MOST_KEPT, AnswerCopy
 from palaver.proxy.recorder import ProxiedCall
 from palaver.proxy.recording import RecorderThread
 from palaver.proxy.routes import Headers, VendorRoute, keys, passed, readable, route, session_named
@@ -21,12 +21,6 @@ from palaver.proxy.routes import Headers, VendorRoute, keys, passed, readable, r
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost", "[::1]")
 """The hosts that a request may name. A page of another name that resolves to this machine is refused (DNS rebinding)."""
-
-MOST_ASKED = 64 << 20
-"""The largest body of a request that is recorded, in bytes: twice what Anthropic accepts. A larger one is passed on while it arrives."""
-
-MOST_ANSWERED = 64 << 20
-"""The largest body of an answer that is recorded, in bytes."""
 
 NOT_RECORDED = "palaver-not-recorded"
 """The header of an answer that says why its call, or the one before, is not recorded."""
@@ -39,9 +33,6 @@ _LONGEST = 4096
 
 _OF_BODY = frozenset({b"content-length", b"content-encoding"})
 """Headers that no longer hold for a body that was mended."""
-
-_UNKNOWN = frozenset({401, 403, 404, 405})
-"""The statuses with which a vendor refuses whoever asks, or what is no call: such requests are not recorded."""
 
 
 class _BrokenOff(Exception):
@@ -148,41 +139,33 @@ class Proxy:
             headers = [(name, value) for name, value in headers if name not in _OF_BODY]
             content = asking.call.mended.body
         request = httpx.Request(asking.method, f"{asking.route.base}{asking.path}", headers=headers, content=content)
+        copy, call = _Copying(), asking.call
+        if call is not None:
+            self.recording.begin(call)  # while the vendor thinks
         try:
             response = await self._client.send(request, stream=True)
+            try:
+                await _passed_back(response, copy, self._notes(asking), send)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await response.aclose()
         except httpx.HTTPError as error:
+            if copy.status:
+                copy.fault = BROKEN
+                return True
             host = urlsplit(asking.route.base).netloc
-            text = f"palaver proxy cannot reach {host}: {str(error) or type(error).__name__}"
-            self._unanswered(asking, text)
-            await _error(502, "upstream_unreachable", text, send)
-            return False
-        except anyio.get_cancelled_exc_class():
-            self._unanswered(asking, CLIENT_LEFT)
-            raise
-        copy = _Copying(response)
-        call = None if response.status_code in _UNKNOWN else asking.call
-        if call is not None:
-            self.recording.begin(call)
-        try:
-            await _passed_back(response, copy, self._notes(asking), send)
+            copy.fault = f"palaver proxy cannot reach {host}: {str(error) or type(error).__name__}"
+            await _error(502, "upstream_unreachable", copy.fault, send)
         finally:
-            with anyio.CancelScope(shield=True):
-                await response.aclose()
             if call is not None:
                 self.recording.end(call, copy.made())
-        return copy.fault == BROKEN
-
-    def _unanswered(self, asking: _Forwarded, why: str) -> None:
-        """Record a request that got no answer."""
-        if asking.call is not None:
-            self.recording.begin(asking.call)
-            self.recording.end(asking.call, AnswerCopy(0, {}, b"", why))
+        return False
 
     def _notes(self, asking: _Forwarded) -> list[tuple[bytes, bytes]]:
         """Return the headers that say what is not as the client expects; none where all is."""
         why = self.recording.fault
         if asking.route.api and asking.call is None:
-            why = f"The request is larger than {MOST_ASKED >> 20} MB."
+            why = f"The request is larger than {MOST_KEPT >> 20} MB."
         mended = None if asking.call is None else asking.call.mended
         changes = "" if mended is None else "; ".join(mended.changes)
         said = ((NOT_RECORDED, why), (MENDED, changes))
@@ -217,41 +200,44 @@ class _Copying:
     """A copy of an answer while it is passed on.
 
     Attributes:
+        status: The status; 0 before the answer begins.
+        headers: The headers, names in lower case.
         fault: Why it ended early. Until it has ended, the client could be the one that left.
     """
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
         self.fault = CLIENT_LEFT
-        self._response = response
         self._pieces: list[bytes] = []
         self._size = 0
 
     def add(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size <= MOST_ANSWERED:
+        if self._size <= MOST_KEPT:
             self._pieces.append(piece)
         else:
             self._pieces.clear()
 
     def made(self) -> AnswerCopy:
-        headers = {name.lower(): value for name, value in self._response.headers.items()}
-        body = None if self._size > MOST_ANSWERED else b"".join(self._pieces)
-        return AnswerCopy(self._response.status_code, headers, body, self.fault)
+        body = None if self._size > MOST_KEPT else b"".join(self._pieces)
+        return AnswerCopy(self.status, self.headers, body, self.fault)
 
 
 async def _passed_back(
     response: httpx.Response, copy: _Copying, notes: Sequence[tuple[bytes, bytes]], send: Send
 ) -> None:
-    """Send an answer to the client while it arrives."""
+    """Send an answer to the client while it arrives.
+
+    Raises:
+        httpx.HTTPError: The vendor's connection broke.
+    """
+    copy.status, copy.headers = response.status_code, dict(response.headers)
     headers = [*passed((name.lower(), value) for name, value in response.headers.raw), *notes]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    try:
-        async for piece in response.aiter_raw():
-            copy.add(piece)
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    except httpx.HTTPError:
-        copy.fault = BROKEN
-        return
+    async for piece in response.aiter_raw():
+        copy.add(piece)
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
     copy.fault = ""
     await send({"type": "http.response.body"})
 
@@ -259,7 +245,7 @@ async def _passed_back(
 async def _received(receive: Receive) -> tuple[bytes | None, bool]:
     """Return the body of a request, and whether there is more of it than may be kept; None where the client left before its end."""
     body = bytearray()
-    while len(body) <= MOST_ASKED:
+    while len(body) <= MOST_KEPT:
         message: Message = await receive()
         if message["type"] == "http.disconnect":
             return None, False
@@ -278,6 +264,9 @@ def _problem(scope: Scope) -> JSONResponse | None:
     pages = [urlsplit(origin).netloc for origin in origins if origin.startswith(("http://", "https://"))]
     if any(_name(page) not in NAMES for page in pages):
         return _told(403, "origin_refused", "This proxy answers no pages of other sites.")
+    if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in scope["headers"]):
+        # Codex goes on with HTTP after this status only (openai/codex issue 43353)
+        return _told(426, "websocket_refused", "palaver proxy forwards no WebSockets; send the request over HTTP.")
     if not scope["raw_path"].startswith(b"/"):
         return _told(400, "path_refused", "The path of a request begins with a slash.")
     return None

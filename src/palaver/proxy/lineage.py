@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import itemgetter
 from typing import NamedTuple
 
 from palaver.log import Handle
@@ -23,10 +24,14 @@ from palaver.messages import (
     media_of,
     thaw,
 )
+from palaver.providers import Item
+from palaver.proxy.requests import ReadRequest
 from palaver.session import Dialog
+from palaver.wire.binding import without
 
 _MODEL, _TEXT = "model", "text"
-_FORM = frozenset({"cache_control", "id", "status"})
+_MARK = "cache_control"
+_FORM = frozenset({_MARK, "id", "status"})
 """Fields of a block that say nothing, and differ between an answer and its repetition."""
 
 
@@ -35,40 +40,47 @@ class Spoken:
 
     Attributes:
         pieces: The digests.
+        ends: The number of pieces after each message; -1 where the next message continues its text.
         answered: The number of pieces up to the first one of the model; None where it said nothing.
     """
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self.pieces: list[bytes] = []
+        self.ends: list[int] = []
         self.answered: int | None = None
-        self._text = ""
+        self._texts: list[str] = []  # after each message, the model's text that a next one would continue
 
-    def add(self, messages: Iterable[Message]) -> list[int]:
-        """Add messages, and return the number of pieces after each: -1 where the next message continues its text."""
-        ends: list[int] = []
+    def add(self, messages: Iterable[Message]) -> None:
+        """Add messages."""
         for message in messages:
+            text = self._texts[-1] if self._texts and message.is_assistant_side else ""
             for side, kind, words in _pieces(message):
-                if side == _MODEL and kind == _TEXT and self._text:
-                    self._text += words
+                if side == _MODEL and kind == _TEXT and text:
+                    text += words
                     self.pieces.pop()
-                    ends = [-1 if end > len(self.pieces) else end for end in ends]
+                    self.ends = [-1 if end > len(self.pieces) else end for end in self.ends]
                 elif kind == _TEXT and not words.strip():
                     continue
                 else:
-                    self._text = words if side == _MODEL and kind == _TEXT else ""
+                    text = words if side == _MODEL and kind == _TEXT else ""
                 self.pieces.append(
-                    sha256(f"{side} {kind} {(self._text or words).strip()}".encode(errors="replace")).digest()[:16]
+                    sha256(f"{side} {kind} {(text or words).strip()}".encode(errors="replace")).digest()[:16]
                 )
                 if side == _MODEL and self.answered is None:
                     self.answered = len(self.pieces)
-            ends.append(len(self.pieces))
-        return ends
+            self.ends.append(len(self.pieces))
+            self._texts.append(text)
 
-    def copy(self) -> Spoken:
-        """Return the same, to be continued."""
+    def upto(self, count: int) -> Spoken:
+        """Return what so many messages say, or one fewer for each whose text the next one continues. More can be added to it."""
+        while count and self.ends[count - 1] < 0:
+            count -= 1
         made = Spoken()
-        made.pieces, made.answered, made._text = [*self.pieces], self.answered, self._text
+        made.ends, made._texts = self.ends[:count], self._texts[:count]
+        made.pieces = self.pieces[: made.ends[-1] if made.ends else 0]
+        if self.answered is not None and self.answered <= len(made.pieces):
+            made.answered = self.answered
         return made
 
     def shared(self, other: Spoken) -> int:
@@ -109,6 +121,7 @@ class KnownDialog:
     Attributes:
         dialog: The dialog.
         said: What is said in it.
+        items: The conversation of its newest request, whose messages are the first in `said`; empty where that is not known.
         ends: The entry after which so many pieces are said.
         instructions: The digest of its newest instructions and tools.
         response: The provider's id of its newest answer, or empty.
@@ -118,11 +131,32 @@ class KnownDialog:
 
     dialog: Dialog
     said: Spoken
+    items: Sequence[Item] = ()
     ends: dict[int, Handle] = field(default_factory=dict)
     instructions: bytes = b""
     response: str = ""
     asked: bool = False
     calls: bool = False
+
+    def repeated(self, items: Sequence[Item]) -> int:
+        """Return how many items of its newest request a list begins with; marks for caches make no difference."""
+        pairs = zip(self.items, items, strict=False)
+        return next(
+            (at for at, (mine, new) in enumerate(pairs) if mine != new and without(mine, _MARK) != without(new, _MARK)),
+            min(len(self.items), len(items)),
+        )
+
+
+def heard(lines: Sequence[KnownDialog], asked: ReadRequest) -> Spoken:
+    """Return what the conversation of a request says. Only what no known dialog asked before is read.
+
+    Raises:
+        InvalidMessage: An item is not a message of its API.
+    """
+    count, line = max(((line.repeated(asked.items), line) for line in lines), key=itemgetter(0), default=(0, None))
+    said = line.said.upto(count) if line else Spoken()
+    said.add(asked.messages(len(said.ends)))
+    return said
 
 
 class Continuation(NamedTuple):
@@ -139,14 +173,14 @@ class Continuation(NamedTuple):
     fork: bool = False
 
 
-def place(lines: Sequence[KnownDialog], said: Spoken, ends: Sequence[int], instructions: bytes) -> Continuation:
+def place(lines: Sequence[KnownDialog], said: Spoken, instructions: bytes) -> Continuation:
     """Return where a request belongs among the dialogs of a session.
 
     A request continues the dialog with which it shares most. What both have in common must include an answer of the model, or the instructions and
     tools must be the same: two agents that are told the same differ in those.
     """
     best, most = Continuation(), (0, False)
-    places = {0, *ends}
+    places = {0, *said.ends}
     for line in reversed(lines):  # of several, the newest
         shared = line.said.shared(said)
         same = line.instructions == instructions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 
 from palaver.agent.turn import PARTIAL, RejectedAnswer, attempt_entry
@@ -29,7 +29,7 @@ from palaver.log.redaction import Redacted, Redactor
 from palaver.messages import Message, canonical_json, words_of
 from palaver.providers import APIS
 from palaver.proxy.answers import AnswerCopy, decoded, read_answer
-from palaver.proxy.lineage import Continuation, KnownDialog, Spoken, place
+from palaver.proxy.lineage import Continuation, KnownDialog, Spoken, heard, place
 from palaver.proxy.mending import Mended, RequestMender
 from palaver.proxy.requests import ReadRequest, fields_of, read_request
 from palaver.session import Dialog, Session
@@ -63,8 +63,8 @@ class ProxiedCall:
         encoding: The content encoding of the body, or empty.
         mended: What was sent to the vendor, where it is not the body.
         line: The dialog in which it is recorded; None before.
-        said: What its conversation says.
         request: Its request as it was recorded; None before.
+        place: The entry that records it; None before.
     """
 
     api: str
@@ -76,8 +76,8 @@ class ProxiedCall:
     encoding: str = ""
     mended: Mended | None = None
     line: KnownDialog | None = None
-    said: Spoken = field(default_factory=Spoken)
     request: Request | None = None
+    place: Handle | None = None
 
 
 class KeyRedactor:
@@ -143,7 +143,8 @@ class Recorder:
             StoreError: The store cannot be written.
         """
         self._redactor.keys |= call.keys
-        asked = read_request(call.api, decoded(call.body, call.encoding), call.model, stream=call.stream)
+        body = decoded(call.body, call.encoding)
+        asked = read_request(call.api, body, call.model, stream=call.stream)
         try:
             self._begin(call, asked)
         except Conflict:  # another program continued the dialog, which is read again
@@ -151,33 +152,32 @@ class Recorder:
             self._begin(call, asked)
 
     def _begin(self, call: ProxiedCall, asked: ReadRequest) -> None:
-        session = self._session(self._name or call.session)
-        line, call.said, start = session.opened(asked, self.store)
+        name = self._name or call.session
+        known = self._sessions.get(name)
+        said = heard(known.lines if known else (), asked)  # what cannot be read makes no session
+        line, said, start = self._session(name).opened(asked, said, self.store)
         dialog = line.dialog
-        entries = [*_state(dialog.view(), asked, call, self.store)]
+        first = len(said.ends) - len(asked.items)  # not 0 where the vendor keeps what was said before
+        entries = [*_state(dialog.view(), asked, self.store)]
         parts = [
-            (index, part)
-            for index, message in enumerate(_beginning(asked.messages, start), start)
+            (end, part)
+            for end, message in zip(said.ends[first + start :], asked.messages(start), strict=True)
             for part in dialog.opened.stamped(message)
         ]
         before = len(entries)
         entries += [MessageEntry(message=part) for _, part in parts]
         handles = dialog.record(*entries)[before:] if entries else ()
-        ends = session.ends
-        for (index, _), handle in zip(parts, handles, strict=True):
-            if ends[index] >= 0:
-                line.ends[ends[index]] = handle
-        row = APIS[call.api]
-        made = Call(model=asked.model, stream=asked.stream)
-        sent, fields = decoded(call.body, call.encoding), asked.fields
+        line.ends |= {end: handle for (end, _), handle in zip(parts, handles, strict=True) if end >= 0}
+        line.said, line.items = said, () if first else asked.items
+        sent, fields = asked.body, asked.fields
         if call.mended is not None:
             dialog.record(Custom(custom_type=MENDED, data={"changes": call.mended.changes}))
             sent = call.mended.body or sent
             fields = fields_of(sent)
-        call.request = passed_on(sent, fields, row.profile(asked.model), made, dialog.view())
-        dialog.calls.record(call.request)
-        line.said, line.asked, line.calls = call.said.copy(), True, False
-        call.line = line
+        made = Call(model=asked.model, stream=asked.stream)
+        call.request = passed_on(sent, fields, APIS[call.api].profile(asked.model), made, dialog.view())
+        call.place = dialog.calls.record(call.request)
+        line.asked, line.calls, call.line = True, False, line
 
     def end(self, call: ProxiedCall, copy: AnswerCopy) -> None:
         """Record the answer to a request: as a message where it is whole, else as an error, with the part that came.
@@ -189,19 +189,18 @@ class Recorder:
         if line is None or request is None:  # its request could not be recorded
             return
         line.asked = False
-        message, error = read_answer(copy, request)
-        if message is None or error:
+        message, whole, error = read_answer(copy, request)
+        if message is not None and whole:
+            if self.mender is not None:
+                self.mender.learn(call.api, request.fields, request.model, message)
+            handle = _answered(line, call, message)
+            line.said.add([message])
+            line.ends[line.said.ends[-1]] = handle
+            line.response, line.calls = message.response_id or "", message.is_function_call
+        if error:
             facts = {"message": error, "model": request.model, "status": copy.status}
-            part = [] if message is None else [attempt_entry(RejectedAnswer(message, PARTIAL, error))]
+            part = [] if message is None or whole else [attempt_entry(RejectedAnswer(message, PARTIAL, error))]
             line.dialog.record(*part, ErrorEntry(error="ProviderError", data=facts))
-            return
-        if self.mender is not None:
-            self.mender.learn(call.api, request.fields, request.model, message)
-        entries = [MessageEntry(message=part) for part in line.dialog.opened.stamped(message)]
-        handle = line.dialog.record(*entries)[-1]
-        line.ends[call.said.add([message])[-1]] = handle
-        line.said = call.said
-        line.response, line.calls = message.response_id or "", message.is_function_call
 
     def _session(self, name: str) -> _KnownSession:
         known = self._sessions.get(name)
@@ -214,38 +213,42 @@ class Recorder:
         return known
 
 
+def _answered(line: KnownDialog, call: ProxiedCall, message: Message) -> Handle:
+    """Record an answer after its call: where another program continued the dialog in between, on a branch."""
+    try:
+        return line.dialog.record(*(MessageEntry(message=part) for part in line.dialog.opened.stamped(message)))[-1]
+    except Conflict:
+        line.dialog = line.dialog.fork(at=call.place)
+        return line.dialog.record(*(MessageEntry(message=part) for part in line.dialog.opened.stamped(message)))[-1]
+
+
 class _KnownSession:
     """A session, and the dialogs of it that requests may continue.
 
     Attributes:
         session: The session.
         lines: The dialogs, in the order in which they were made.
-        ends: The numbers of pieces after each message of the last request.
     """
 
     def __init__(self, session: Session) -> None:
         """Read the dialogs."""
         self.session = session
         self.lines = [line for dialog in session.dialogs[-_DIALOGS:] if (line := _read(dialog)).said.pieces]
-        self.ends: list[int] = []
 
-    def opened(self, asked: ReadRequest, store: Store) -> tuple[KnownDialog, Spoken, int]:
-        """Return the dialog for a request, what its conversation says, and the index of its first message that the dialog does not have."""
+    def opened(self, asked: ReadRequest, said: Spoken, store: Store) -> tuple[KnownDialog, Spoken, int]:
+        """Return the dialog for a request, what is said in it with the request, and the index of the request's first message that it does not have."""
         instructions = _digest(_as_stored(store, asked.system), asked.tools)
         before = next(
             (line for line in reversed(self.lines) if asked.previous and line.response == asked.previous), None
         )
         if before is not None and not before.asked:
-            said = before.said.copy()
-            self.ends = said.add(asked.messages)
+            said = before.said.upto(len(before.said.ends))
+            said.add(asked.messages(0))
             before.instructions = instructions
             return before, said, 0
-        said = Spoken()
-        self.ends = said.add(asked.messages)
-        where = place(self.lines, said, self.ends, instructions)
+        where = place(self.lines, said, instructions)
         line = self._line(where, instructions)
-        start = self.ends.index(where.shared) + 1 if where.shared else 0
-        return line, said, start
+        return line, said, said.ends.index(where.shared) + 1 if where.shared else 0
 
     def _line(self, where: Continuation, instructions: bytes) -> KnownDialog:
         if where.line is not None and not where.fork:
@@ -256,7 +259,7 @@ class _KnownSession:
         else:
             child = where.line.dialog.fork(at=where.line.ends[where.shared])
             ends = {end: handle for end, handle in where.line.ends.items() if end <= where.shared}
-            line = KnownDialog(child, Spoken(), ends, instructions)
+            line = KnownDialog(child, Spoken(), ends=ends, instructions=instructions)
         self.lines = [*self.lines, line][-_DIALOGS:]
         return line
 
@@ -274,18 +277,6 @@ class _KnownSession:
         return session.opened.new_dialog(node)
 
 
-def _beginning(messages: Sequence[Message], start: int) -> Iterator[Message]:
-    """Yield messages from an index on; a fragment of a response that begins before it begins one of its own."""
-    before = messages[start - 1].response_id if start else None
-    first = ""
-    for message in messages[start:]:
-        if before and message.fragment and message.response_id == before:
-            first = first or message.id
-            yield message.model_copy(update={"response_id": first})
-        else:
-            yield message
-
-
 def _read(dialog: Dialog) -> KnownDialog:
     """Read a dialog of the store."""
     line, view = KnownDialog(dialog, Spoken()), dialog.view()
@@ -293,20 +284,20 @@ def _read(dialog: Dialog) -> KnownDialog:
         for seq, body in every_body(dialog.store, span):
             entry = decode_entry(body)
             if isinstance(entry, MessageEntry):
-                (end,) = line.said.add([entry.message])
-                line.ends[end] = Handle(span.dialog, seq)
+                line.said.add([entry.message])
+                line.ends[line.said.ends[-1]] = Handle(span.dialog, seq)
     line.instructions = _digest(_system(view), view.tools)
     return line
 
 
-def _state(view: View, asked: ReadRequest, call: ProxiedCall, store: Store) -> Iterator[Entry]:
+def _state(view: View, asked: ReadRequest, store: Store) -> Iterator[Entry]:
     """Yield the instructions, tools and model of a request where others are in force."""
     if _as_stored(store, asked.system) != _system(view):
         yield Instructions(sections=(Section(name="system", text=asked.system),) if asked.system else ())
     if asked.tools != view.tools:
         yield Toolset(tools=asked.tools)
     if asked.model != view.model:
-        yield ModelChange(model=asked.model, provider=APIS[call.api].maker)
+        yield ModelChange(model=asked.model, provider=APIS[asked.api].maker)
 
 
 def _system(view: View) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,30 +23,42 @@ class ReadRequest:
     """What a request says.
 
     Attributes:
+        api: Its API.
+        body: Its body, without a content encoding.
         fields: The fields of its body.
         model: The model.
         stream: Whether it asks for a stream.
         system: Its instructions: those in a field of their own, and messages of the system before the conversation.
         tools: Its tools.
-        messages: The conversation.
+        items: The conversation, as JSON.
         previous: The id of the answer after which the conversation goes on, where the vendor keeps it; else empty.
     """
 
+    api: str
+    body: bytes
     fields: Mapping[str, Any]
     model: str
     stream: bool
     system: str
     tools: tuple[ToolSpec, ...]
-    messages: tuple[Message, ...]
+    items: Sequence[Any]
     previous: str
+
+    def messages(self, start: int) -> list[Message]:
+        """Read the conversation from an item on, one message for each.
+
+        Raises:
+            InvalidMessage: An item is not a message.
+        """
+        return _messages(self.api, self.items[start:])
 
 
 def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False) -> ReadRequest:
-    """Read the body of a request.
+    """Read the body of a request, but not yet its conversation.
 
     Args:
         api: The API.
-        body: The body.
+        body: The body, without a content encoding.
         model: The model that the path names, or empty.
         stream: Whether the path asks for a stream.
 
@@ -56,29 +68,34 @@ def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False
     fields = fields_of(body)
     dialect = APIS[api].dialect
     given = fields.get(dialect.items)
-    listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise InvalidMessage(f"It is not a request of {api}: it has no list of {dialect.items}.")
     try:
-        _, items = items_of(listed)
-        leading = (
-            0
-            if dialect.model_role
-            else next((at for at, item in enumerate(items) if item.get("role") not in _SYSTEM), len(items))
-        )
-        read = dialect.reader()
-        said = [read(item) for item in items]
-        system = [dialect.instructions(fields), *(message.text_content() for message in said[:leading])]
-        tools = tool_specs(fields.get("tools"))[1]
+        said = (at for at, item in enumerate(items) if dialect.model_role or item.get("role") not in _SYSTEM)
+        leading = next(said, len(items))
+        system = [dialect.instructions(fields), *(each.text_content() for each in _messages(api, items[:leading]))]
+        tools = tool_specs(dialect.tools(fields))[1]
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a foreign program may send anything
         raise InvalidMessage(f"It is not a request of {api}: {error}") from error
     return ReadRequest(
+        api=api,
+        body=body,
         fields=fields,
         model=model or _text(fields, "model"),
         stream=stream or fields.get("stream") is True,
         system="\n\n".join(filter(None, system)),
         tools=tools,
-        messages=tuple(said[leading:]),
+        items=items[leading:],
         previous=next(filter(None, (_text(fields, name) for name in _PREVIOUS)), ""),
     )
+
+
+def _messages(api: str, items: Sequence[Any]) -> list[Message]:
+    try:
+        return list(map(APIS[api].dialect.reader(), items_of(items)[1]))
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # a foreign program may send anything
+        raise InvalidMessage(f"It is not a request of {api}: {error}") from error
 
 
 def fields_of(body: bytes) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from socket import IPPROTO_TCP, TCP_NODELAY, create_server, socket
 
@@ -22,6 +23,9 @@ _KEPT = 32
 
 _LAST = 1
 """Seconds that open answers have after Ctrl-C."""
+
+_SWITCH = 0.0005
+"""Seconds that the recorder's thread computes before answers are passed on again. By Python's default, 0.005, each step of an answer may wait so long."""
 
 
 def serve(
@@ -46,6 +50,7 @@ def serve(
         raise InvalidInput(f"Port {port} cannot be used: {error}.", hint="Choose another one with --port.") from error
     with listener:
         listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # asyncio does so for sockets of its own only
+        sys.setswitchinterval(_SWITCH)
         recording = RecorderThread(recorder, warned)
         try:
             told(f"http://{HOST}:{listener.getsockname()[1]}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from palaver.errors import InvalidMessage
@@ -29,6 +30,7 @@ from palaver.providers.openai_responses.items import CONSENT, CONSENTED, consent
 
 _CALL, _OUTPUT, _REASONING, _REFERENCE = "function_call", "function_call_output", "reasoning", "item_reference"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+_TOOLS = "additional_tools"
 _OWN = ("caller", "namespace", "async")
 """What a call says besides: it goes back with it."""
 
@@ -79,6 +81,15 @@ class OpenAIResponses(Dialect):
         if item.get("type") == _REFERENCE:
             return None
         return item if item.get("type") == _REASONING else {key: value for key, value in item.items() if key != "id"}
+
+    def tools(self, body: Item) -> object:
+        """Return the schemas of a request's tools, those that items add included."""
+        added = (
+            item["tools"]
+            for item in body.get("input") or ()
+            if isinstance(item, Mapping) and item.get("type") == _TOOLS
+        )
+        return [*(body.get("tools") or ()), *chain.from_iterable(added)]
 
     def by_model(self, item: Item) -> bool:
         """Return whether the model says an item."""
