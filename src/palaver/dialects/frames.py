@@ -15,6 +15,7 @@ from palaver.messages import (
     UnknownContent,
     thaw,
 )
+from palaver.messages.frozen import EMPTY
 from palaver.messages.media import Media
 
 Part: TypeAlias = "dict[str, Any]"
@@ -24,7 +25,7 @@ _OWN = frozenset({"text", "image", "audio", "thinking", "tool_call", "tool_resul
 """The types of palaver's own blocks: an unknown part of such a type is wrapped."""
 
 _PLAIN, _SAFE = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
-_ADDRESS = frozenset({"url", "image_url"})
+_ADDRESS = frozenset({"url", "image_url", "uri"})
 """Keys with an address, which may have the bytes in it; other keys have base64."""
 
 
@@ -80,7 +81,9 @@ def changed(plain: Part, change: Mapping[str, Any]) -> Part:
 class PartFrames:
     """The parts of one dialect. A block keeps what else its part says, its frame, in an extra field with the dialect's name."""
 
-    def __init__(self, name: str, key: str, places: Sequence[PartPlace], media_type: str) -> None:
+    def __init__(
+        self, name: str, key: str, places: Sequence[PartPlace], media_type: str, beside: Mapping[str, Any] = EMPTY
+    ) -> None:
         """Describe a dialect.
 
         Args:
@@ -88,11 +91,13 @@ class PartFrames:
             key: The key with the kind of a part.
             places: Its kinds. A block from elsewhere is written at the first place for its class.
             media_type: The key with the type of bytes.
+            beside: What each part has, whatever it says.
         """
         self._name = name
         self._key = key
         self._places = places
         self._media_type = media_type
+        self._beside = beside
 
     def read(self, part: Mapping[str, Any], **thinking: object) -> Content:
         """Return a part as a block; as UnknownContent if it cannot be written back from one that is known.
@@ -139,9 +144,13 @@ class PartFrames:
                 return None
             fields = {"audio" if sound else "images": (medium,)}
         frame = place.put(part, {}, without=True)
-        plain = frame == {self._key: place.kind} and place == self._first(place.block)
+        plain = frame == self._empty(place) and place == self._first(place.block)
         kept = {} if plain else {self._name: {"at": list(place.path), "part": frame}}
         return place.block.from_dict({**fields, **kept})
+
+    def _empty(self, place: PartPlace) -> Part:
+        """Return a part that says nothing."""
+        return {self._key: place.kind, **thaw(self._beside)}
 
     def _first(self, block: type[Content]) -> PartPlace | None:
         return next((place for place in self._places if place.block is block), None)
@@ -164,7 +173,7 @@ class PartFrames:
         place = self._place(content, kept)
         if place is None:
             return [thaw(content.model_dump(mode="json", exclude_defaults=True)) | {"type": content.type}]
-        return [place.put(kept.get("part", {self._key: place.kind}), {place.path[-1]: getattr(content, place.field)})]
+        return [place.put(kept.get("part", self._empty(place)), {place.path[-1]: getattr(content, place.field)})]
 
     def _place(self, content: Content, kept: Mapping[str, Any]) -> PartPlace | None:
         if not kept:
@@ -188,4 +197,4 @@ class PartFrames:
         values = {place.path[-1]: said.translate(_SAFE) if place.safe else said}
         if not kept:
             values |= {self._media_type: kind} if kind else {}
-        return place.put(kept.get("part", {self._key: place.kind}), values)
+        return place.put(kept.get("part", self._empty(place)), values)

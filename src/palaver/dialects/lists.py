@@ -78,6 +78,13 @@ _ROWS: Mapping[str, _DialectRow] = {
         "kind",
         frozenset({"request", "response"}),
     ),
+    "agent-framework": _DialectRow(
+        "agent_framework",
+        (frozenset({"type", "role", "contents"}),),
+        "agent_framework.",
+        "type",
+        frozenset({"message", "chat_message"}),
+    ),
 }
 
 
@@ -144,8 +151,8 @@ def read_messages(items: object, dialect: str | None = None) -> tuple[Message, .
 
     Args:
         items: A list of dicts or message objects of one dialect, a whole answer of a provider, `Message` values, or one of these alone.
-        dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, `langchain`, `pydantic-ai`, or one that a
-            package adds. Default: found from the items.
+        dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, `langchain`, `pydantic-ai`,
+            `agent-framework`, or one that a package adds. Default: found from the items.
 
     Returns:
         The messages, in order. An item with the results of several calls is one message; an item of a dialect that joins an answer with its
