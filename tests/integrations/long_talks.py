@@ -214,9 +214,41 @@ def google_adk(store: Store, script: Script) -> Sequence[Any]:
     return asyncio.run(talk())
 
 
+def agent_framework(store: Store, script: Script) -> Sequence[Any]:
+    """Talk in an agent of the Agent Framework and return the messages of the session."""
+    af = pytest.importorskip("agent_framework", reason="agent-framework-core is not installed: ./run integrations")
+    adapter = pytest.importorskip("palaver.integrations.agent_framework")
+
+    class Scripted(af.FunctionInvocationLayer, af.ChatMiddlewareLayer, af.BaseChatClient):  # type: ignore[misc, name-defined] # unknown where the framework is missing
+        model = "gpt-5"
+
+        def _inner_get_response(self, *, messages: Any, **_: Any) -> Any:  # noqa: ANN401 - the framework's
+            does = script.answer(messages)
+            calls = [] if isinstance(does, str) else script.named(does)
+            said = [af.Content.from_function_call(key, name, arguments=args) for name, args, key in calls]
+            return asyncio.sleep(0, af.ChatResponse(messages=af.Message("assistant", said or [does])))
+
+    history = adapter.PalaverHistoryProvider(store)
+
+    async def talk() -> Any:  # noqa: ANN401 - messages
+        agent = af.Agent(
+            Scripted(function_invocation_configuration={"max_iterations": 10 * FILES}),
+            tools=[read_file],
+            context_providers=[history, adapter.PalaverFitProvider(budget=BUDGET)],
+            require_per_service_call_history_persistence=True,
+        )
+        for words in (FIRST, NEWEST):
+            await agent.run(words, session=agent.create_session(session_id="talk"))
+        return await history.get_messages("talk")
+
+    items: Sequence[Any] = asyncio.run(talk())
+    return items
+
+
 TALKS: dict[str, tuple[str, Callable[[Store, Script], Sequence[Any]]]] = {
     "OpenAI Agents SDK": ("openai-responses", openai_agents),
     "LangChain, LangGraph": ("langchain", langchain),
     "pydantic-ai": ("pydantic-ai", pydantic_ai),
     "Agent Development Kit": ("gemini", google_adk),
+    "Agent Framework": ("agent-framework", agent_framework),
 }

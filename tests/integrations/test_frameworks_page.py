@@ -14,6 +14,7 @@ EXAMPLES = {  # the heading of a section, and the package that it needs
     "LangChain": "langchain",
     "pydantic-ai": "pydantic_ai",
     "Google's Agent Development Kit": "google.adk",
+    "Microsoft's Agent Framework": "agent_framework",
 }
 
 

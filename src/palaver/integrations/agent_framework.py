@@ -12,7 +12,7 @@ The framework's own compaction marks messages and cuts the conversation of the r
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -196,7 +196,7 @@ def _name(session_id: object) -> str:
     return session_id
 
 
-def _given(item: Mapping[str, Any], answers: Collection[str]) -> bool:
+def _given(item: Mapping[str, Any], answers: frozenset[str]) -> bool:
     """Return whether an item says that calls were interrupted whose results the request brings."""
     ids = [part.get("call_id") for part in item["contents"] if part.get("type") == "function_result"]
     return bool(ids) and answers.issuperset(ids)
