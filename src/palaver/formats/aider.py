@@ -41,24 +41,21 @@ class AiderHistory:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every chat in which something was said or shown as a conversation."""
-        ordinal = 0
-        for member in source.members:
-            chat = _Chat(member, ordinal, "")
-            early = ""
-            for number, line, ended in member.text_lines():
-                if not ended:
-                    early = f"line {number}"
-                elif line.startswith(_START):
-                    yield from chat.closed()
-                    ordinal += chat.begun
-                    chat = _Chat(member, ordinal, line.removeprefix(_START).strip())
-                else:
-                    yield from guarded(member.place(f"line {number}"), chat.read(number, line))
-            yield from chat.closed(last=True)
-            ordinal += chat.begun
-            if early:
-                reason = "The line is cut off, and not read."
-                yield Loss(place=member.place(early), reason=reason, code="torn_tail", severity="loss")
+        member, ordinal, early = source.member, 0, ""
+        chat = _Chat(member, ordinal, "")
+        for number, line, ended in member.text_lines():
+            if not ended:
+                early = f"line {number}"
+            elif line.startswith(_START):
+                yield from chat.closed()
+                ordinal += chat.begun
+                chat = _Chat(member, ordinal, line.removeprefix(_START).strip())
+            else:
+                yield from guarded(member.place(f"line {number}"), chat.read(number, line))
+        yield from chat.closed(last=True)
+        if early:
+            reason = "The line is cut off, and not read."
+            yield Loss(place=member.place(early), reason=reason, code="torn_tail", severity="loss")
 
 
 class _Chat:

@@ -118,7 +118,7 @@ def _depth(key: str, found: Mapping[str, Mapping[str, object]]) -> int:
 
 
 def _node(item: Item, above: object, writer: DialogWriter) -> Iterator[Event]:
-    node = item.value if isinstance(item.value, dict) else NOTHING
+    node = item.fields
     value = fields.mapping(node, "message")
     rest = kept(node, {"id", "message", "parent", "children"})
     if value or rest:

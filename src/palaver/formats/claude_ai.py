@@ -75,18 +75,17 @@ def _parents(items: Sequence[Item], losses: list[Loss]) -> list[int]:
     numbers: dict[str, int] = {}
     parents: list[int] = []
     for item in items:
-        value = item.value if isinstance(item.value, dict) else NOTHING
-        parent = fields.text(value, "parent_message_uuid")
+        parent = fields.text(item.fields, "parent_message_uuid")
         if parent and parent != _NO_PARENT and parent not in numbers:
             reason = f"Its parent {parent[:40]} is not before it; it follows the message before it."
             losses.append(Loss(place=item.place, reason=reason, code="dangling_parent"))
         parents.append(ROOT if parent == _NO_PARENT else numbers.get(parent, item.ordinal - 1))
-        numbers.setdefault(fields.text(value, "uuid"), item.ordinal)
+        numbers.setdefault(fields.text(item.fields, "uuid"), item.ordinal)
     return parents
 
 
 def _message(item: Item, writer: DialogWriter) -> Iterator[Event]:
-    value = item.value if isinstance(item.value, dict) else NOTHING
+    value = item.fields
     sender, key = fields.text(value, "sender"), fields.text(value, "uuid") or str(item.ordinal)
     if sender not in {"human", "assistant"}:
         yield bad_record(item.place, "it is not a message of a human or an assistant")

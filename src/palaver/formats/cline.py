@@ -14,12 +14,11 @@ from itertools import groupby
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
-from palaver.formats.events import Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, clean, digest_of, priced, torn
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded
+from palaver.formats.events import Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, digest_of, instruct, listed, priced
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
-from palaver.log import Instructions, Section
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -33,6 +32,7 @@ from palaver.messages.forms import blocks_of
 
 NAME = "cline"
 _HISTORY = "api_conversation_history.json"
+_LISTS = ("messages",)
 _OWN = frozenset({"ts", "modelInfo", "metrics"})
 _ROLES = frozenset({"user", "assistant"})
 _SURROUNDS = ("<environment_details>", "<explicit_instructions")
@@ -44,7 +44,7 @@ _FIGURES = {
     "cacheWriteTokens": "cache_write_tokens",
 }
 _KEYS = {
-    "": "agent messages sessionId system_prompt updated_at version",
+    "": "agent sessionId system_prompt updated_at version",
     "message": "content id metrics modelInfo role ts",
     "message.metrics": " ".join((*_FIGURES, "cost")),
     "message.modelInfo": "family id modelId mode provider providerId",
@@ -67,39 +67,21 @@ class ClineSession:
         return 0.9 if own and (opening.elements or "sessionId" in opening.fields) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        task = source.path.parent.name if source.path.name.startswith(_HISTORY) else ""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal, task)
+        """Read the file as a session."""
+        return _session(source.member, source.path.parent.name if source.path.name.startswith(_HISTORY) else "")
 
 
-def _items(member: Member) -> Iterator[Item | Loss]:
-    """Yield the messages, and as number -1 the other values."""
-    for element in member.elements(("messages",)):
-        if isinstance(element, Loss):
-            yield element
-            continue
-        place = member.place(element.path)
-        yield from torn(element, place)
-        if element.whole:
-            yield Item(element.nth, place, element.value if element.nth >= 0 else {element.key: element.value})
-
-
-def _session(member: Member, ordinal: int, task: str) -> Iterator[Event]:
+def _session(member: Member, task: str) -> Iterator[Event]:
     about: dict[str, object] = {}
     losses: list[Loss] = []
     model, started_at = "", 0.0
-    for item in without_losses(_items(member), losses):
-        value = item.value if isinstance(item.value, dict) else {}
-        if item.ordinal < 0:
-            about |= value
-        started_at = started_at or fields.moment(value.get("ts"))
-        model = model or _model(value)
+    for item in listed(member, _LISTS, about, losses):
+        started_at = started_at or fields.moment(item.fields.get("ts"))
+        model = model or _model(item.fields)
     unread, place = Unread(_KEYS), member.place("whole file")
     unread.see(about, place)
     yield Conversation(
         key=fields.text(about, "sessionId") or task,
-        ordinal=ordinal,
         model=model,
         started_at=started_at,
         metadata={name: clean(about[name]) for name in ("agent", "version") if about.get(name) is not None},
@@ -107,18 +89,13 @@ def _session(member: Member, ordinal: int, task: str) -> Iterator[Event]:
     writer = DialogWriter("main", NAME)
     yield writer.branch(NAME)
     yield from losses
-    if text := fields.text(about, "system_prompt"):
-        entry = Instructions(sections=(Section(name="system", text=text),), at=started_at)
-        yield writer.put(entry, Origin("system", 0, digest_of(text), place))
-    else:
-        yield no_instructions(place)
+    text = fields.text(about, "system_prompt")
+    yield from instruct(writer, text, started_at, Origin("system", 0, digest_of(text), place))
     at = started_at
-    for item in without_losses(_items(member), []):
-        if item.ordinal >= 0:
-            value = item.value if isinstance(item.value, dict) else {}
-            at = fields.moment(value.get("ts")) or at
-            unread.see(value, item.place, "message")
-            yield from guarded(item.place, _message(value, item, at, writer))
+    for item in listed(member, _LISTS):
+        at = fields.moment(item.fields.get("ts")) or at
+        unread.see(item.value, item.place, "message")
+        yield from guarded(item.place, _message(item.fields, item, at, writer))
     yield from unread.losses()
 
 

@@ -23,12 +23,12 @@ from palaver.messages import (
     Speaker,
     TextContent,
     ThinkingContent,
-    ToolCallContent,
     ToolMessage,
     ToolResultContent,
     Usage,
     UserMessage,
 )
+from palaver.messages.forms import calls_of
 
 NAME = "copilot-cli"
 _SEALED = ("reasoningOpaque", "encryptedContent")
@@ -82,12 +82,11 @@ class CopilotCli:
         return 0.9 if any(fields.text(event, "type") in _KEYS for event in events) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+        """Read the file as a session."""
+        return _session(source.member)
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
+def _session(member: Member) -> Iterator[Event]:
     about, context, title, model, main, led = NOTHING, NOTHING, "", "", "main", False
     losses: list[Loss] = []
     for record in without_losses(member.records(), losses):  # the first event depends on the whole file
@@ -102,7 +101,6 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         model = model or (fields.text(data, "model") if kind == "assistant.message" else "")
     yield Conversation(
         key=fields.text(about, "sessionId"),
-        ordinal=ordinal,
         title=title,
         workdir=fields.text(context, "cwd"),
         model=model,
@@ -251,7 +249,7 @@ def _answer(data: Mapping[str, object], key: str, at: float) -> AssistantMessage
         blocks.append(ThinkingContent(content=thought, **about))
     if text:
         blocks.append(TextContent(content=text))
-    blocks += map(_call, fields.objects(data, "toolRequests"))
+    blocks += calls_of(map(_call, fields.objects(data, "toolRequests")))
     return AssistantMessage(
         id=key,
         timestamp=at,
@@ -263,16 +261,12 @@ def _answer(data: Mapping[str, object], key: str, at: float) -> AssistantMessage
     )
 
 
-def _call(call: Mapping[str, object]) -> Content:
-    rest = {name: value for name, value in call.items() if name not in {"toolCallId", "name", "arguments", "type"}}
-    args: Any = call.get("arguments")
-    args = {"input": args} if isinstance(args, str) and call.get("type") == "custom" else args
-    own = {
-        "id": fields.text(call, "toolCallId"),
-        "name": fields.text(call, "name"),
-        "args": {} if args is None else args,
-    }
-    return ToolCallContent.from_dict({**rest, **own})
+def _call(call: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a call as one of chat completions. A custom tool takes a text."""
+    args = call.get("arguments")
+    custom = isinstance(args, str) and call.get("type") == "custom"
+    rest = {name: value for name, value in call.items() if name not in {"toolCallId", "type"}}
+    return {**rest, "id": fields.text(call, "toolCallId"), "arguments": {"input": args} if custom else args}
 
 
 def _result(data: Mapping[str, object], name: str, key: str, at: float) -> ToolMessage:

@@ -35,17 +35,16 @@ class EntireCompact:
         return 0.9 if shown else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+        """Read the file as a session."""
+        return _session(source.member)
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
+def _session(member: Member) -> Iterator[Event]:
     losses: list[Loss] = []
     first = next(without_losses(member.records(), losses), None)
     about = NOTHING if first is None else first.value
     agent = word(about.get("agent") or NAME)
-    yield Conversation(key="", ordinal=ordinal, started_at=fields.moment(about.get("ts")), metadata={"agent": agent})
+    yield Conversation(key="", started_at=fields.moment(about.get("ts")), metadata={"agent": agent})
     writer, metered = DialogWriter("main", NAME), set[str]()
     yield writer.branch(agent)
     yield no_instructions(member.place("whole file"))
@@ -53,7 +52,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         if isinstance(record, Loss):
             yield record
         else:
-            yield from guarded(record.place, _message(record, writer, metered, f"{NAME}:{ordinal}:{record.ordinal}"))
+            yield from guarded(record.place, _message(record, writer, metered, f"{NAME}:{record.ordinal}"))
 
 
 def _message(record: Record, writer: DialogWriter, metered: set[str], key: str) -> Iterator[Event]:

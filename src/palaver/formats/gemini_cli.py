@@ -7,28 +7,27 @@ versions 0.23 and 0.61. A message contains its calls with their results; newer v
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from palaver.dialects import item_reader
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, Mark, Skipped, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, clean, digest_of, torn
+from palaver.formats.lists import Item, clean, digest_of, document_parts
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.log import Custom, Derived, ErrorEntry, Run
 from palaver.messages import (
     AssistantMessage,
     Content,
-    ImageContent,
-    Media,
     Speaker,
     TextContent,
     ThinkingContent,
     ToolCallContent,
     ToolMessage,
     ToolResultContent,
-    UnknownContent,
     Usage,
     UserMessage,
 )
@@ -76,9 +75,8 @@ class GeminiCli:
         return 0.7 if any(map(_is_message, said)) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal, source)
+        """Read the file as a session."""
+        return _session(source.member, source.path)
 
 
 def _is_message(record: Mapping[str, object]) -> bool:
@@ -91,19 +89,16 @@ def _items(member: Member) -> Iterator[Item | Loss]:
         for record in member.records():
             yield record if isinstance(record, Loss) else Item(record.ordinal, record.place, record.value)
         return
-    for number, element in enumerate(member.elements(("messages",))):
-        if isinstance(element, Loss):
-            yield element
-            continue
-        place = member.place(element.path)
-        yield from torn(element, place)
-        if element.nth >= 0 and element.whole:
-            yield Item(number, place, element.value)
-        elif element.nth < 0:
-            yield Item(number, place, {"$set": {element.key: element.value}})
+    for number, part in enumerate(document_parts(member, ("messages",))):
+        if isinstance(part, Loss):
+            yield part
+        elif part.ordinal >= 0:
+            yield part._replace(ordinal=number)
+        else:
+            yield Item(number, part.place, {"$set": {part.key: part.value}})
 
 
-def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event]:
+def _session(member: Member, path: Path) -> Iterator[Event]:
     survey = _GeminiReader()  # the first event depends on the whole file
     losses: list[Loss] = []
     for item in without_losses(_items(member), losses):
@@ -111,14 +106,13 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     about, part = survey.about, survey.is_part
     yield Conversation(
         key=fields.text(about, "sessionId"),
-        ordinal=ordinal,
         title=fields.text(about, "summary"),
-        workdir=_workdir(source),
+        workdir=_workdir(path),
         model=survey.model,
         started_at=fields.moment(about.get("startTime")),
         main=survey.writer.key,
         metadata={name: clean(about[name]) for name in _KEPT if about.get(name) is not None},
-        part_of=source.path.parent.name if part else "",
+        part_of=path.parent.name if part else "",
     )
     reading = _GeminiReader(part=part)
     yield reading.writer.branch(NAME)
@@ -131,9 +125,9 @@ def _session(member: Member, ordinal: int, source: SourceFile) -> Iterator[Event
     yield from reading.skipped.losses(place)
 
 
-def _workdir(source: SourceFile) -> str:
+def _workdir(path: Path) -> str:
     """Return the project's folder, which Gemini CLI records next to the folder of its chats."""
-    for folder in source.path.parents[1:3]:
+    for folder in path.parents[1:3]:
         note = folder / ".project_root"
         if note.is_file():
             return note.read_text("utf-8", "replace").strip()
@@ -174,10 +168,8 @@ class _GeminiReader:
 
     def read(self, item: Item) -> Iterator[Event]:
         """Read a record."""
-        value = item.value
-        if not isinstance(value, dict):
-            yield bad_record(item.place, "it is not a record")
-        elif "$rewindTo" in value:
+        value = item.expect("a record")
+        if "$rewindTo" in value:
             self.unread.see(value, item.place, "rewind")
             self._rewind(fields.text(value, "$rewindTo"))
         elif "type" in value or "id" in value:
@@ -232,11 +224,8 @@ class _GeminiReader:
         calls = fields.objects(value, "toolCalls") or [
             fields.mapping(part, "functionCall") for part in parts if "functionCall" in part
         ]
-        thoughts = tuple(map(_thought, fields.objects(value, "thoughts")))
-        blocks = (
-            *thoughts,
-            *(_block(part) for part in parts if not {"functionCall", "functionResponse"} & part.keys()),
-        )
+        spoken = [part for part in parts if not {"functionCall", "functionResponse"} & part.keys()]
+        blocks = (*map(_thought, fields.objects(value, "thoughts")), *_blocks(spoken))
         pieces: list[tuple[str, Sequence[Content], object]] = []
         if first and (blocks or not calls):
             pieces.append((key, blocks, [value.get("content"), value.get("thoughts")]))
@@ -290,7 +279,7 @@ class _GeminiReader:
         if known is None:
             besides = [part for part in parts if "functionResponse" not in part]
             self._returned.update(map(digest_of, besides))
-            rest = tuple(map(_block, besides))
+            rest = _blocks(besides)
             content: Any = (TextContent(content=words), *rest) if rest else words
             block = ToolResultContent(id=call_id, content=content, is_error=failed, name=name or None)
             message = ToolMessage(id=f"{call_id}/result", timestamp=at, contents=(block,))
@@ -304,7 +293,7 @@ class _GeminiReader:
         other = [part for part in parts if "functionResponse" not in part]
         if results:  # newer versions repeat the media of a result after it
             other = [part for part in other if digest_of(part) not in self._returned]
-        rest = tuple(map(_block, other))
+        rest = _blocks(other)
         before = self.writer.count
         for part in results:
             response = fields.mapping(part, "functionResponse")
@@ -381,14 +370,6 @@ def _thought(thought: Mapping[str, object]) -> Content:
     return ThinkingContent(content=f"**{subject}** {words}" if subject else words, provider="google")
 
 
-def _block(part: Mapping[str, object]) -> Content:
-    inline = fields.mapping(part, "inlineData")
-    if fields.text(inline, "mimeType").startswith("image/"):
-        image = Media.from_text(fields.text(inline, "data"), "image", fields.text(inline, "mimeType"))
-        return ImageContent(images=(image,))
-    if "text" not in part:
-        return UnknownContent.from_dict({"type": next(iter(part), "part"), **part})
-    words = fields.text(part, "text")
-    if part.get("thought") is True:
-        return ThinkingContent(content=words, signature=fields.text(part, "thoughtSignature"), provider="google")
-    return TextContent(content=words)
+def _blocks(parts: Iterable[Mapping[str, object]]) -> tuple[Content, ...]:
+    """Read parts without calls and results, as the API's contents have them."""
+    return item_reader("gemini")({"parts": list(parts)})[0].contents

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin, bad_record
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record, no_instructions
 from palaver.formats.documents import Element
-from palaver.formats.events import NOTHING, Event, Loss
-from palaver.formats.sources import SourceFile
-from palaver.log import Toolset, ToolSpec
+from palaver.formats.events import NOTHING, Event, Loss, without_losses
+from palaver.formats.sources import Member, SourceFile
+from palaver.log import Instructions, Section, Toolset, ToolSpec
 from palaver.log.headers import DIGEST_BYTES
 from palaver.messages import Usage, clean_text, freeze, stop_reason_of, thaw
 from palaver.plurals import counted
@@ -32,11 +32,28 @@ class Item(NamedTuple):
         ordinal: Its number in the list, starting at 0.
         place: Where it is, for people.
         value: The value.
+        key: Its key, or that of its list, in a document that is an object; or empty.
     """
 
     ordinal: int
     place: str
     value: object
+    key: str = ""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """Its value if it is an object, or else empty."""
+        return self.value if isinstance(self.value, dict) else NOTHING
+
+    def expect(self, what: str = "a message") -> Mapping[str, Any]:
+        """Return its value, an object.
+
+        Raises:
+            ValueError: It is not an object, and so not `what`.
+        """
+        if not isinstance(self.value, dict):
+            raise ValueError(f"it is not {what}")  # noqa: TRY004 - a fault of the file
+        return self.value
 
     def origin(self, record: str = "") -> Origin:
         """Return it as a record, named by its number by default."""
@@ -48,29 +65,75 @@ class Item(NamedTuple):
 
 
 def conversations(
-    source: SourceFile, read: Callable[[Mapping[str, object], str, int], Iterator[Event]]
+    source: SourceFile, read: Callable[[Mapping[str, object], str, int], Iterator[Event]], *, partly: str = ""
 ) -> Iterator[Event]:
     """Read each element of an array as a conversation, one in memory at a time.
 
     Args:
-        source: The source, whose files are arrays of objects.
+        source: The source, an array of objects.
         read: Reads an object, from its value, its place and its number.
+        partly: The key of the messages, if the conversation in which a file ends is read as far as it goes.
     """
     ordinal = 0
-    for member in source.members:
-        for element in member.elements():
-            if isinstance(element, Loss):
-                yield element
-                continue
-            place = member.place(element.path)
-            if not element.whole:
-                yield bad_record(place, "the file ends in this conversation")
-            elif isinstance(element.value, dict):
-                yield from torn(element, place)
-                yield from read(element.value, place, ordinal)
-                ordinal += 1
-            else:
-                yield bad_record(place, "it is not a conversation")
+    for element in source.member.elements():
+        if isinstance(element, Loss):
+            yield element
+            continue
+        place, value = source.member.place(element.path), element.value
+        if isinstance(value, dict) and (element.whole or fields.items(value, partly)):
+            yield from read(value, place, ordinal)
+            yield from torn(element, place)
+            ordinal += 1
+        else:
+            what = "it is not a conversation" if element.whole else "the file ends in this conversation"
+            yield bad_record(place, what)
+
+
+def document_parts(member: Member, keys: Collection[str] = ()) -> Iterator[Item | Loss]:
+    """Read the parts of a document that are whole, one in memory at a time: the elements of an array, or the values of an object.
+
+    Args:
+        member: The file.
+        keys: The keys of the lists in an object, which are read by their elements. Its other values have the number -1.
+    """
+    for element in member.elements(keys):
+        if isinstance(element, Loss):
+            yield element
+            continue
+        place = member.place(element.path)
+        yield from torn(element, place)
+        if element.whole:
+            yield Item(element.nth, place, element.value, element.key)
+
+
+def values(member: Member) -> Iterator[Item | Loss]:
+    """Read the elements of an array that are whole, or else the lines of a file, one in memory at a time."""
+    if isinstance(member.opening.document, list):
+        yield from document_parts(member)
+        return
+    for record in member.records():
+        yield record if isinstance(record, Loss) else Item(record.ordinal, record.place, record.value)
+
+
+def listed(
+    member: Member, keys: Collection[str], about: dict[str, object] | None = None, losses: list[Loss] | None = None
+) -> Iterator[Item]:
+    """Read the elements of the lists of a document that are whole, one in memory at a time.
+
+    Args:
+        member: The file. An array is one list.
+        keys: The keys of the lists in a file that is an object.
+        about: Receives the object's other values. None: an earlier pass has them.
+        losses: Receives the reports of what cannot be read. None: an earlier pass reported it.
+    """
+    about, losses = {} if about is None else about, [] if losses is None else losses
+    for part in without_losses(document_parts(member, keys), losses):
+        if part.ordinal >= 0:
+            yield part
+            continue
+        about[part.key] = part.value
+        if part.key in keys and not isinstance(part.value, str | None):
+            losses.append(bad_record(part.place, "it is not a list"))
 
 
 def numbered(values: object, path: str) -> Iterator[Item]:
@@ -135,6 +198,15 @@ def torn(element: Element, place: str) -> Iterator[Loss]:
     if not element.whole:
         reason = "It is cut off or damaged; what is whole in it was read."
         yield Loss(place=place, reason=reason, code="torn_tail", severity="loss")
+
+
+def instruct(writer: DialogWriter, text: str, at: float, origin: Origin) -> Iterator[Event]:
+    """Put the system instructions of a recording, named as its record; report a recording that lacks them."""
+    if text:
+        sections = (Section(name=origin.record, text=text),)
+        yield writer.put(Instructions(sections=sections, at=at), origin)
+    else:
+        yield no_instructions(origin.place)
 
 
 def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> Iterator[Event]:

@@ -36,12 +36,11 @@ class LlmLog:
         return 1.0 if any("messages" in fields.mapping(record, _PARAMS) for record in records) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a conversation, one call in memory at a time."""
-        for ordinal, member in enumerate(source.members):
-            again = _calls(member)  # the second pass reads the calls in the order of the first
-            calls = ((partial(_next_call, again), call) for call in _calls(member))
-            survey = CallSurvey(calls, member.place("whole file"), timed=False)
-            yield from CallReader(survey, ordinal, NAME, OWNER).events()
+        """Read the file as a conversation, one call in memory at a time."""
+        again = _calls(source.member)  # the second pass reads the calls in the order of the first
+        calls = ((partial(_next_call, again), call) for call in _calls(source.member))
+        survey = CallSurvey(calls, source.member.place("whole file"), timed=False)
+        yield from CallReader(survey, 0, NAME, OWNER).events()
 
 
 def _next_call(calls: Iterator[LoggedCall | Loss]) -> LoggedCall | Loss:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Skipped, bad_record, guarded
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, kept, numbered, torn, word
+from palaver.formats.lists import Item, kept, numbered, values, word
 from palaver.formats.sources import SourceFile
 from palaver.formats.unread import Unread
 from palaver.messages import from_chat_dict
@@ -38,26 +38,23 @@ class LongMemEval:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every session as a conversation, one case in memory at a time."""
-        ordinal, unread, skipped = 0, Unread(_KEYS), Skipped()
-        for member in source.members:
-            for element in member.elements():
-                if isinstance(element, Loss):
-                    yield element
-                    continue
-                place = member.place(element.path)
-                yield from torn(element, place)
-                case = element.value if isinstance(element.value, dict) else NOTHING
-                if not isinstance(case.get(_SESSIONS), list):
-                    yield bad_record(place, f"it has no list of {_SESSIONS}")
-                    continue
-                unread.see(case, place)
-                for _ in [key for key in _QUESTIONS if case.get(key)]:
-                    skipped.record("question", "what is asked of the sessions, which only the source has")
-                for item in numbered(case[_SESSIONS], f"{place}.{_SESSIONS}") if element.whole else ():
-                    yield from _session(item, case, ordinal)
-                    ordinal += 1
-            yield from skipped.losses(member.place("whole file"))
-            yield from unread.losses()
+        ordinal, member, unread, skipped = 0, source.member, Unread(_KEYS), Skipped()
+        for found in values(member):
+            if isinstance(found, Loss):
+                yield found
+                continue
+            case, place = found.fields, found.place
+            if not isinstance(case.get(_SESSIONS), list):
+                yield bad_record(place, f"it has no list of {_SESSIONS}")
+                continue
+            unread.see(case, place)
+            for _ in [key for key in _QUESTIONS if case.get(key)]:
+                skipped.record("question", "what is asked of the sessions, which only the source has")
+            for item in numbered(case[_SESSIONS], f"{place}.{_SESSIONS}"):
+                yield from _session(item, case, ordinal)
+                ordinal += 1
+        yield from skipped.losses(member.place("whole file"))
+        yield from unread.losses()
 
 
 def _session(item: Item, case: Mapping[str, object], ordinal: int) -> Iterator[Event]:
@@ -82,9 +79,7 @@ def _moment(date: object) -> float:
 
 
 def _message(item: Item, writer: DialogWriter, key: str, at: float) -> Iterator[Event]:
-    if not isinstance(item.value, dict):
-        yield bad_record(item.place, "it is not a message")
-        return
-    said = {name: item.value.get(name) for name in _SAID}
-    about = {"id": f"{key}:{item.ordinal}", "timestamp": at, "metadata": kept(item.value, _SAID)}
+    value = item.expect()
+    said = {name: value.get(name) for name in _SAID}
+    about = {"id": f"{key}:{item.ordinal}", "timestamp": at, "metadata": kept(value, _SAID)}
     yield from writer.say(from_chat_dict(said, **about), item.origin(), counted=1)

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, bad_record, guarded
-from palaver.formats.documents import Element
-from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, answer_fields, clean, run_key, torn, word
+from palaver.formats.dialogs import DialogWriter, guarded
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, answer_fields, clean, listed, run_key, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.log import Custom, ErrorEntry
@@ -22,6 +21,7 @@ from palaver.messages import Message, Role, Speaker, from_chat_dict
 
 NAME = "mini-swe-agent"
 _MARK = "trajectory_format"
+_LISTS = ("messages",)
 _KEPT = ("exit_status", "mini_version", "model_stats")
 _READ = frozenset({"response", "cost", "timestamp", "actions", "raw_output"})
 """Fields of `extra` that the message already has, or that are read into it."""
@@ -53,79 +53,65 @@ class MiniSweAgent:
         return 0.9 if any("role" in said and "actions" in fields.mapping(said, "extra") for said in messages) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate run."""
-        for ordinal, member in enumerate(source.members):
-            yield from _TrajectoryReader(member, ordinal).events()
+        """Read the file as a run."""
+        return _run(source.member)
 
 
-class _TrajectoryReader:
-    """Turns one trajectory into events."""
+def _run(member: Member) -> Iterator[Event]:
+    about: dict[str, object] = {}
+    losses: list[Loss] = []
+    started_at, response, key = 0.0, NOTHING, ""
+    for item in listed(member, _LISTS, about, losses):
+        extra = fields.mapping(item.fields, "extra")
+        started_at = started_at or fields.moment(extra.get("timestamp"))
+        if not response and (response := fields.mapping(extra, "response")):
+            key = run_key(fields.text(response, "id"), fields.moment(extra.get("timestamp")))
+    info = fields.mapping(about, "info")
+    yield Conversation(
+        key=key,
+        title=fields.text(about, "instance_id"),
+        workdir=fields.text(fields.mapping(fields.mapping(info, "config"), "environment"), "cwd"),
+        model=fields.text(response, "model"),
+        started_at=started_at,
+        metadata={name: clean(info[name]) for name in _KEPT if info.get(name) is not None},
+    )
+    reading = _MessageReader(key or NAME, started_at)
+    yield reading.writer.branch(NAME)
+    yield from losses
+    for item in listed(member, _LISTS):
+        yield from guarded(item.place, reading.read(item))
+    reading.unread.see(about, member.place("whole file"))
+    yield from reading.unread.losses()
 
-    def __init__(self, member: Member, ordinal: int) -> None:
-        self._member = member
-        self._ordinal = ordinal
-        self._about: dict[str, object] = {}
-        self._first: Mapping[str, object] = NOTHING  # the harness's data of the first answer
-        self._started_at = 0.0
+
+class _MessageReader:
+    """Turns messages into entries.
+
+    Attributes:
+        writer: The dialog.
+        unread: The keys that are not read.
+    """
+
+    def __init__(self, key: str, at: float) -> None:
+        self.writer = DialogWriter("main", NAME)
+        self.unread = Unread(_KEYS)
+        self._key = key
+        self._at = at
         self._answered = False
-        self._losses: list[Loss] = []
-        self._unread = Unread(_KEYS)
 
-    def events(self) -> Iterator[Event]:
-        """Return the events of the run."""
-        for element in without_losses(self._member.elements(("messages",)), self._losses):
-            self._survey(element)
-        info = fields.mapping(self._about, "info")
-        response = fields.mapping(self._first, "response")
-        key = run_key(fields.text(response, "id"), _moment(self._first))
-        yield Conversation(
-            key=key,
-            ordinal=self._ordinal,
-            title=fields.text(self._about, "instance_id"),
-            workdir=fields.text(fields.mapping(fields.mapping(info, "config"), "environment"), "cwd"),
-            model=fields.text(response, "model"),
-            started_at=self._started_at,
-            metadata={name: clean(info[name]) for name in _KEPT if info.get(name) is not None},
-        )
-        writer = DialogWriter("main", NAME)
-        yield writer.branch(NAME)
-        yield from self._losses
-        at = self._started_at
-        for element in without_losses(self._member.elements(("messages",)), []):
-            if element.key == "messages" and element.nth >= 0 and element.whole:
-                item = Item(element.nth, self._member.place(element.path), element.value)
-                at = _when(item.value) or at
-                yield from guarded(item.place, self._message(item, writer, key or NAME, at))
-        self._unread.see(self._about, self._member.place("whole file"))
-        yield from self._unread.losses()
-
-    def _survey(self, element: Element) -> None:
-        """Collect the facts about the whole run."""
-        place = self._member.place(element.path)
-        if element.key != "messages":
-            self._about[element.key] = element.value
-        elif element.nth < 0:
-            self._losses.append(bad_record(place, "it is not a list of messages"))
-        else:
-            self._losses.extend(torn(element, place) if element.repairs else ())
-            extra = _extra(element.value)
-            self._started_at = self._started_at or _moment(extra)
-            self._first = self._first or (extra if fields.mapping(extra, "response") else NOTHING)
-
-    def _message(self, item: Item, writer: DialogWriter, key: str, at: float) -> Iterator[Event]:
-        value = item.value
-        if not isinstance(value, dict):
-            yield bad_record(item.place, "it is not a message")
-            return
-        extra = _extra(value)
-        self._unread.see(extra.get("response"), item.place, "response")
+    def read(self, item: Item) -> Iterator[Event]:
+        """Read a message."""
+        value = item.expect()
+        extra = fields.mapping(value, "extra")
+        self._at = at = fields.moment(extra.get("timestamp")) or self._at
+        self.unread.see(extra.get("response"), item.place, "response")
         if value.get("role") == "exit":
-            self._unread.see(value, item.place, "exit")
-            yield writer.put(_ending(value, extra, at), item.origin(), counted=1)
+            self.unread.see(value, item.place, "exit")
+            yield self.writer.put(_ending(value, extra, at), item.origin(), counted=1)
             return
         fields_of_chat = {name: field for name, field in value.items() if name != "extra" and field is not None}
         about: dict[str, Any] = {
-            "id": f"{key}:{item.ordinal}",
+            "id": f"{self._key}:{item.ordinal}",
             "timestamp": at,
             "metadata": {name: clean(field) for name, field in extra.items() if name not in _READ},
         }
@@ -135,7 +121,7 @@ class _TrajectoryReader:
             about["speaker"] = Speaker.TOOL
         message = from_chat_dict(fields_of_chat, **about)
         self._answered = message.role is Role.ASSISTANT and not message.is_function_call
-        yield from writer.say(_failed(message, extra), item.origin(), counted=1)
+        yield from self.writer.say(_failed(message, extra), item.origin(), counted=1)
 
 
 def _failed(message: Message, extra: Mapping[str, object]) -> Message:
@@ -152,15 +138,3 @@ def _ending(value: Mapping[str, object], extra: Mapping[str, object], at: float)
     if extra.get("exception_str"):
         return ErrorEntry(error=text or word(extra.get("exit_status")), data=extra, at=at)
     return Custom(custom_type=f"{NAME}/exit", data={"content": text, **extra}, at=at)
-
-
-def _extra(value: object) -> Mapping[str, object]:
-    return fields.mapping(value, "extra") if isinstance(value, dict) else NOTHING
-
-
-def _when(value: object) -> float:
-    return _moment(_extra(value))
-
-
-def _moment(extra: Mapping[str, object]) -> float:
-    return fields.moment(extra.get("timestamp"))

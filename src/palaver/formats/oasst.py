@@ -10,7 +10,7 @@ from functools import partial
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.lists import Item, kept
 from palaver.formats.records import Record
 from palaver.formats.sources import SourceFile
@@ -36,9 +36,8 @@ class OpenAssistant:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every line as a conversation, one in memory at a time."""
-        for member in source.members:
-            for record in member.records():
-                yield from (record,) if isinstance(record, Loss) else _conversation(record)
+        for record in source.member.records():
+            yield from (record,) if isinstance(record, Loss) else _conversation(record)
 
 
 def _conversation(record: Record) -> Iterator[Event]:
@@ -75,7 +74,7 @@ def _nodes(record: Record, losses: list[Loss]) -> tuple[Sequence[Item], Sequence
 
 
 def _message(item: Item, key: str, writer: DialogWriter) -> Iterator[Event]:
-    value = item.value if isinstance(item.value, dict) else NOTHING
+    value = item.fields
     role, text = value.get("role"), value.get("text")
     if role not in {"prompter", "assistant"} or not isinstance(text, str):
         yield bad_record(item.place, "it lacks a text, or its role is neither prompter nor assistant")

@@ -7,7 +7,7 @@ the session that the benchmark could not read is an entry with the key `raw`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from palaver.formats import fields
 from palaver.formats.dialogs import bad_record, no_instructions
@@ -36,16 +36,13 @@ class OpenClawBench:
         return 1.0 if any("task_id" in task and isinstance(task.get("transcript"), list) for task in tasks) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file as one session, or each of its tasks as one."""
-        ordinal = 0
-        for member in source.members:
-            about, tasks, losses = _facts(member)
-            runs = [_WHOLE] if about.get("session_mode") == "continuous" else list(range(len(tasks)))
-            for run in runs:
-                yield from _session(
-                    member, ordinal, run, about, tasks if run == _WHOLE else tasks[run : run + 1], losses
-                )
-                losses, ordinal = [], ordinal + 1
+        """Read the file as one session, or each of its tasks as one."""
+        about, tasks, losses = _facts(source.member)
+        runs: Sequence[int] = [_WHOLE] if about.get("session_mode") == "continuous" else range(len(tasks))
+        for run in runs:
+            own = tasks if run == _WHOLE else tasks[run : run + 1]
+            yield from _session(source.member, run, about, own, losses)
+            losses = []
 
 
 def _facts(member: Member) -> tuple[dict[str, object], list[Mapping[str, object]], list[Loss]]:
@@ -86,19 +83,14 @@ def _records(member: Member, run: int) -> Iterator[Record | Loss]:
 
 
 def _session(
-    member: Member,
-    ordinal: int,
-    run: int,
-    about: Mapping[str, object],
-    tasks: list[Mapping[str, object]],
-    losses: list[Loss],
+    member: Member, run: int, about: Mapping[str, object], tasks: list[Mapping[str, object]], losses: list[Loss]
 ) -> Iterator[Event]:
     survey = PiSurvey(_records(member, run))
     title = ", ".join(fields.text(task, "task_id") for task in tasks)
     name = fields.text(about, "run_id") or str(about.get("timestamp") or "")
     yield Conversation(
         key=":".join(filter(None, (name, fields.text(about, "model"), title if run != _WHOLE else ""))) if name else "",
-        ordinal=ordinal,
+        ordinal=max(run, 0),
         title=title,
         model=survey.model,
         started_at=survey.started_at,

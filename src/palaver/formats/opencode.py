@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, clean, digest_of, priced, torn
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, digest_of, listed, priced
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.ids import DialogId
@@ -37,6 +37,7 @@ from palaver.messages import (
 )
 
 NAME = "opencode"
+_LISTS = ("messages",)
 _KEPT = ("slug", "projectID", "version", "agent", "share")
 _CLEARED = "[Old tool result content cleared]"
 """The text that OpenCode shows instead of a result that it pruned."""
@@ -64,11 +65,9 @@ _SKIPPED = {
 }
 _PARTS = _SAID | _SHOWN_AS.keys() | _SKIPPED.keys() | {"retry", "step-start", "step-finish"}
 """The known types of parts."""
-_WHOLE = -1
-"""The number of a value that is not a message."""
 _TOKENS = "cache input output reasoning total"
 _KEYS = {
-    "": "info messages",
+    "": "info",
     "info": "agent cost directory id model parentID path permission projectID revert share slug summary time title tokens version",
     "info.model": "id modelID providerID variant",
     "info.summary": "additions deletions diffs files",
@@ -117,20 +116,21 @@ class OpenCodeFormat:
         return 0.7 if known else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file, or session of a database, as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+        """Read the file, or session of a database, as a session."""
+        return _session(source.member)
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
-    survey = _OpenCodeSurvey()  # the first event depends on the whole file
+def _session(member: Member) -> Iterator[Event]:
+    document: dict[str, object] = {}
     losses: list[Loss] = []
-    for item in without_losses(_items(member), losses):
+    survey = _OpenCodeSurvey()  # the first event depends on the whole file
+    for item in listed(member, _LISTS, document, losses):
         survey.read(item)
-    about = survey.about
+    about = survey.about = fields.mapping(document, "info")
+    place = member.place("whole file")
+    survey.unread.see(document, place)
     yield Conversation(
         key=fields.text(about, "id"),
-        ordinal=ordinal,
         title=fields.text(about, "title"),
         workdir=fields.text(about, "directory"),
         model=survey.model,
@@ -141,10 +141,9 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     reading = _OpenCodeReader(survey)
     yield reading.writer.branch(NAME)
     yield from losses
-    place = member.place("whole file")
     yield no_instructions(place)
-    for item in without_losses(_items(member), []):  # the first pass reported them
-        if item.ordinal >= 0 and not reading.stopped:
+    for item in listed(member, _LISTS):  # the first pass reported them
+        if not reading.stopped:
             yield from guarded(item.place, reading.read(item))
     cut = any(loss.code == "torn_tail" for loss in losses)
     if not (reading.stopped or cut):  # put results that were cleared later after the messages before that
@@ -153,18 +152,6 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         yield Loss(place=place, reason=reading.stopped, code="skipped", severity="note")
     yield from reading.unread.losses()
     yield from reading.skipped.losses(place)
-
-
-def _items(member: Member) -> Iterator[Item | Loss]:
-    """Yield the messages, and as number -1 the other values of the document."""
-    for element in member.elements(("messages",)):
-        if isinstance(element, Loss):
-            yield element
-            continue
-        place = member.place(element.path)
-        yield from torn(element, place)
-        if element.whole:
-            yield Item(element.nth, place, element.value if element.nth >= 0 else {element.key: element.value})
 
 
 class _OpenCodeSurvey:
@@ -181,17 +168,14 @@ class _OpenCodeSurvey:
     def __init__(self) -> None:
         self.about: Mapping[str, object] = NOTHING
         self.model = ""
-        self.newest = _WHOLE
+        self.newest = -1
         self.cleared: list[tuple[float, str]] = []
         self.unread = Unread(_KEYS)
 
     def read(self, item: Item) -> None:
-        """Read a message, or the data of the whole session."""
-        value = item.value if isinstance(item.value, dict) else NOTHING
-        if item.ordinal == _WHOLE:
-            self.unread.see(value, item.place)
-            self.about = fields.mapping(value, "info") or self.about
-        elif fields.text(info := fields.mapping(value, "info"), "role") == "assistant":
+        """Read a message."""
+        info = fields.mapping(item.fields, "info")
+        if fields.text(info, "role") == "assistant":
             self.newest = item.ordinal
             self.model = self.model or fields.text(info, "modelID")
             for key, part in _parts(item):
@@ -225,7 +209,7 @@ class _OpenCodeReader:
 
     def read(self, item: Item) -> Iterator[Event]:
         """Read a message, up to a removed or unfinished part."""
-        value = item.value if isinstance(item.value, dict) else NOTHING
+        value = item.fields
         info = fields.mapping(value, "info")
         key, at = fields.text(info, "id") or f"#{item.ordinal}", _moment(info, "created")
         if fields.text(info, "role") not in _ROLES or not isinstance(value.get("parts"), list):
@@ -393,8 +377,7 @@ class _OpenCodeReader:
 
 def _parts(item: Item) -> Iterator[_Part]:
     """Yield the parts of a message, each with its key."""
-    value = item.value if isinstance(item.value, dict) else NOTHING
-    for number, part in enumerate(fields.objects(value, "parts")):
+    for number, part in enumerate(fields.objects(item.fields, "parts")):
         yield fields.text(part, "id") or f"#{item.ordinal}.{number}", part
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
-from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, kept, numbered, word
+from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, kept, numbered, values, word
 from palaver.formats.openhands_sdk import KINDS, message_of
-from palaver.formats.sources import Member, SourceFile
+from palaver.formats.sources import SourceFile
 from palaver.formats.unread import Unread
 from palaver.log import Custom, Derived, Instructions, Run, Section
 from palaver.messages import (
@@ -69,33 +69,18 @@ class OpenHandsEvents:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every run as a conversation, one in memory at a time."""
-        ordinal = 0
-        for member in source.members:
-            opening = member.opening
-            rows = opening.records if opening.document is None or opening.fields else opening.elements
-            if any(isinstance(row.get("history"), list) for row in rows):
-                for item in _values(member):
-                    if isinstance(item, Loss):
-                        yield item
-                    else:
-                        yield from _run(item, ordinal)
-                        ordinal += 1
+        opening, ordinal = source.opening, 0
+        rows = opening.records if opening.document is None or opening.fields else opening.elements
+        if not any(isinstance(row.get("history"), list) for row in rows):
+            place = source.member.place("whole file")
+            yield from _session(place, "", NOTHING, list(values(source.member)), ordinal)
+            return
+        for item in values(source.member):
+            if isinstance(item, Loss):
+                yield item
             else:
-                yield from _session(member.place("whole file"), "", NOTHING, list(_values(member)), ordinal)
+                yield from _run(item, ordinal)
                 ordinal += 1
-
-
-def _values(member: Member) -> Iterator[Item | Loss]:
-    """Yield the lines of a file, or the elements of its array."""
-    if isinstance(member.opening.document, list):
-        for element in member.elements():
-            if isinstance(element, Loss):
-                yield element
-            elif element.whole:
-                yield Item(element.nth, member.place(element.path), element.value)
-    else:
-        for record in member.records():
-            yield record if isinstance(record, Loss) else Item(record.ordinal, record.place, record.value)
 
 
 def _flat(history: object) -> list[Mapping[str, object]]:
@@ -113,7 +98,7 @@ def _is_event(value: Mapping[str, object]) -> bool:
 
 
 def _run(item: Item, ordinal: int) -> Iterator[Event]:
-    row = item.value if isinstance(item.value, dict) else NOTHING
+    row = item.fields
     name = fields.text(row, "instance_id") or word(fields.mapping(row, "issue").get("number") or "run")
     history = fields.items(row, "history")
     events: list[Item | Loss] = list(
@@ -129,12 +114,12 @@ def _run(item: Item, ordinal: int) -> Iterator[Event]:
 def _session(
     place: str, key: str, about: Mapping[str, object], events: Sequence[Item | Loss], ordinal: int
 ) -> Iterator[Event]:
-    values = [event.value for event in events if isinstance(event, Item) and isinstance(event.value, dict)]
-    started_at = next(filter(None, (fields.moment(value.get("timestamp")) for value in values)), 0.0)
+    shown = [event.fields for event in events if isinstance(event, Item)]
+    started_at = next(filter(None, (fields.moment(value.get("timestamp")) for value in shown)), 0.0)
     yield Conversation(key=key, ordinal=ordinal, title=key.rpartition(":")[0], started_at=started_at, metadata=about)
     reading = _EventReader(key or NAME, started_at)
     yield reading.writer.branch(OWNER)
-    if not any(value.get("kind") == "SystemPromptEvent" or value.get("action") == "system" for value in values):
+    if not any(value.get("kind") == "SystemPromptEvent" or value.get("action") == "system" for value in shown):
         yield no_instructions(place)
     for event in events:
         if isinstance(event, Loss):
@@ -164,10 +149,7 @@ class _EventReader:
 
     def read(self, item: Item) -> Iterator[Event]:
         """Read an event."""
-        value = item.value
-        if not isinstance(value, dict):
-            yield bad_record(item.place, "it is not an event")
-            return
+        value = item.expect("an event")
         self._at = fields.moment(value.get("timestamp")) or self._at
         event, start = word(value.get("id")) if value.get("id") is not None else str(item.ordinal), self.writer.count
         kind = fields.text(value, "kind")

@@ -63,7 +63,7 @@ class TranscriptFormat(Protocol):
 
     @property
     def series(self) -> bool:
-        """Whether an archive of several files is one run, instead of one run per file."""
+        """Whether an archive of several files is one run. Else each of its files is a source of its own, with one member."""
         ...
 
     def sniff(self, source: SourceFile) -> float:

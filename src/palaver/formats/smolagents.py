@@ -13,7 +13,7 @@ from typing import Any
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded
-from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.events import Conversation, Event, Loss
 from palaver.formats.lists import Item, kept, numbered, priced
 from palaver.formats.records import Record
 from palaver.formats.sources import SourceFile
@@ -41,9 +41,8 @@ class Smolagents:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every line as a conversation, one in memory at a time."""
-        for member in source.members:
-            for record in member.records():
-                yield from (record,) if isinstance(record, Loss) else _run(record)
+        for record in source.member.records():
+            yield from (record,) if isinstance(record, Loss) else _run(record)
 
 
 def _run(record: Record) -> Iterator[Event]:
@@ -62,9 +61,8 @@ def _run(record: Record) -> Iterator[Event]:
         yield bad_record(f"{record.place}, {_STEPS}", "it is not a list of steps")
     waiting: Sequence[object] = ()
     for item in numbered(steps, f"{record.place}, {_STEPS}"):
-        step = item.value if isinstance(item.value, dict) else NOTHING
-        calls = _calls(step) if step.get("role") == "tool-call" else ()
-        yield from guarded(item.place, _message(item, step, calls or waiting, writer, f"{NAME}:{record.ordinal}", at))
+        calls = _calls(item.fields) if item.fields.get("role") == "tool-call" else ()
+        yield from guarded(item.place, _message(item, calls or waiting, writer, f"{NAME}:{record.ordinal}", at))
         waiting = calls
 
 
@@ -91,9 +89,8 @@ def _text(step: Mapping[str, object]) -> str:
     )
 
 
-def _message(
-    item: Item, step: Mapping[str, object], calls: Sequence[object], writer: DialogWriter, key: str, at: float
-) -> Iterator[Event]:
+def _message(item: Item, calls: Sequence[object], writer: DialogWriter, key: str, at: float) -> Iterator[Event]:
+    step = item.fields
     role, content = step.get("role"), step.get("content")
     about: dict[str, Any] = {"id": f"{key}:{item.ordinal}", "timestamp": at, "metadata": kept(step, _READ)}
     if usage := fields.mapping(step, "token_usage"):

@@ -253,9 +253,7 @@ class CallReader:
         self._marks[step.dialog].append((self._writers[step.dialog].mark(), self._tools[step.dialog]))
 
     def _said(self, item: Item, place: int, step: _CallPlace, call: LoggedCall, *, answers: bool) -> Iterator[Event]:
-        if not isinstance(item.value, dict):
-            yield bad_record(item.place, "it is not a message")
-            return
+        value = item.expect()
         record = f"{_name(step.dialog)}:{place}"
         about: dict[str, Any] = {"timestamp": call.at, "id": f"{self._key or self._format}:{record}"}
         if answers:
@@ -263,7 +261,7 @@ class CallReader:
         longest = self._survey.longest
         counts = place < len(longest) and longest[place][1] == step.dialog
         self._elsewhere += not counts
-        said = {name: value for name, value in item.value.items() if value is not None or name == "content"}
+        said = {name: field for name, field in value.items() if field is not None or name == "content"}
         origin = item.origin(record)
         yield from self._writers[step.dialog].say(from_chat_dict(said, **about), origin, counted=int(counts))
 

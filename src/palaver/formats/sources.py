@@ -211,13 +211,18 @@ class SourceFile:
         self._spool = spool
 
     @property
+    def member(self) -> Member:
+        """Its first stream, and the only one that most formats are given."""
+        return self.members[0]
+
+    @property
     def opening(self) -> Opening:
         """The opening of its first member.
 
         Raises:
             UnsupportedTranscript: See `Member.opening`.
         """
-        return self.members[0].opening
+        return self.member.opening
 
     def alone(self, member: Member) -> SourceFile:
         """Return one member as a source, readable until this one is closed."""

@@ -11,18 +11,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, clean, instructs, torn, word
+from palaver.formats.dialogs import DialogWriter, guarded, no_instructions
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, clean, instructs, listed, word
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.messages import Speaker, from_chat_dict
 
 NAME = "swe-agent"
+_HISTORY = "history"
+_LISTS = (_HISTORY, "trajectory")
 _KEPT = ("exit_status", "submission", "model_stats", "swe_agent_version")
 _SAID = ("role", "content", "name", "tool_calls", "tool_call_id")
 _KEYS = {
-    "": "environment history info replay_config trajectory",
+    "": "environment info replay_config",
     "info": "edited_files30 edited_files50 edited_files70 exit_status model_stats submission swe_agent_version",
     "step": "action execution_time extra_info messages observation query response state thought",
 }
@@ -45,48 +47,38 @@ class SweAgent:
         return 1.0 if acted or any("agent" in message and "role" in message for message in said) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate run."""
-        for ordinal, member in enumerate(source.members):
-            yield from _run(member, ordinal)
+        """Read the file as a run."""
+        return _run(source.member)
 
 
-def _run(member: Member, ordinal: int) -> Iterator[Event]:
+def _run(member: Member) -> Iterator[Event]:
     about: dict[str, object] = {}
     losses: list[Loss] = []
-    led = False
-    unread = Unread(_KEYS)
-    for element in without_losses(member.elements(("history", "trajectory")), losses):
-        place = member.place(element.path)
-        if element.key == "trajectory":
-            unread.see(element.value, place, "step")
-        if element.key == "history" and element.nth >= 0:
-            led = led or instructs(element.value)
-            losses.extend(torn(element, place))
-        elif element.nth < 0:
-            about[element.key] = element.value
+    unread, led = Unread(_KEYS), False
+    for item in listed(member, _LISTS, about, losses):
+        if item.key == _HISTORY:
+            led = led or instructs(item.value)
+        else:
+            unread.see(item.value, item.place, "step")
     info = fields.mapping(about, "info")
     metadata = {name: clean(info[name]) for name in _KEPT if info.get(name) is not None}
-    yield Conversation(key="", ordinal=ordinal, title=fields.text(about, "environment"), metadata=metadata)
+    yield Conversation(key="", title=fields.text(about, "environment"), metadata=metadata)
     writer = DialogWriter("main", NAME)
     yield writer.branch(NAME)
     yield from losses
     if not led:
         yield no_instructions(member.place("whole file"))
     before: Mapping[str, object] = NOTHING
-    for element in without_losses(member.elements(("history", "trajectory")), []):
-        if element.key == "history" and element.nth >= 0 and element.whole:
-            item = Item(element.nth, member.place(element.path), element.value)
-            yield from guarded(item.place, _message(item, before, writer, f"{NAME}:{ordinal}:{item.ordinal}"))
-            before = item.value if isinstance(item.value, dict) else NOTHING
+    for item in listed(member, _LISTS):
+        if item.key == _HISTORY:
+            yield from guarded(item.place, _message(item, before, writer, f"{NAME}:{item.ordinal}"))
+            before = item.fields
     unread.see(about, member.place("whole file"))
     yield from unread.losses()
 
 
 def _message(item: Item, before: Mapping[str, object], writer: DialogWriter, key: str) -> Iterator[Event]:
-    value = item.value
-    if not isinstance(value, dict):
-        yield bad_record(item.place, "it is not a message")
-        return
+    value = item.expect()
     metadata = {word(name): clean(field) for name, field in value.items() if name not in _SAID and field is not None}
     about: dict[str, Any] = {"id": key, "timestamp": 0.0, "metadata": metadata}
     if value.get("role") == "user" and "action" in before and value.get("is_demo") == before.get("is_demo"):

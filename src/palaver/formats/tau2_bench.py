@@ -11,14 +11,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
-from palaver.formats.documents import Element
+from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, declare, digest_of, numbered, priced, torn, word
+from palaver.formats.lists import (
+    Item,
+    clean,
+    declare,
+    digest_of,
+    document_parts,
+    instruct,
+    numbered,
+    priced,
+    torn,
+    word,
+)
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.tau_bench import run_name, run_title
 from palaver.formats.unread import Unread
-from palaver.log import Instructions, Section
 from palaver.messages import (
     Message,
     Role,
@@ -79,35 +88,33 @@ class Tau2Bench:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every simulation as a conversation, one in memory at a time."""
-        ordinal = 0
-        for member in source.members:
-            info, seen, skipped, unread = _info(member), Counter[str](), Skipped(), Unread(_KEYS)
-            unread.see({"info": info}, member.place("info"))
-            for element in member.elements(_LISTS):
-                if isinstance(element, Loss):
-                    yield element
-                elif element.key == "simulations":
-                    place = member.place(element.path)
-                    run = element.value
-                    if isinstance(run, dict) and (element.whole or fields.items(run, "messages")):
-                        yield from _Simulation(info, run, place, seen, unread).events(ordinal)
-                        ordinal += 1
-                    elif element.whole:
-                        yield bad_record(place, "it is not a simulation")
-                    yield from torn(element, place)
-                elif element.key == "tasks":
-                    skipped.record("task", "the customer's instructions, and the checks")
-                else:
-                    unread.see({element.key: element.value}, member.place(element.path))
-            yield from unread.losses()
-            yield from skipped.losses(member.place("whole file"))
+        ordinal, member, seen, skipped, unread = 0, source.member, Counter[str](), Skipped(), Unread(_KEYS)
+        info = _info(member)
+        unread.see({"info": info}, member.place("info"))
+        for element in member.elements(_LISTS):
+            if isinstance(element, Loss):
+                yield element
+            elif element.key == "simulations":
+                place, run = member.place(element.path), element.value
+                if isinstance(run, dict) and (element.whole or fields.items(run, "messages")):
+                    yield from _Simulation(info, run, place, seen, unread).events(ordinal)
+                    ordinal += 1
+                elif element.whole:
+                    yield bad_record(place, "it is not a simulation")
+                yield from torn(element, place)
+            elif element.key == "tasks":
+                skipped.record("task", "the customer's instructions, and the checks")
+            else:
+                unread.see({element.key: element.value}, member.place(element.path))
+        yield from unread.losses()
+        yield from skipped.losses(member.place("whole file"))
 
 
 def _info(member: Member) -> Mapping[str, object]:
     """Return the data that applies to all simulations of a file."""
-    for element in member.elements(_LISTS):
-        if isinstance(element, Element) and element.key == "info" and isinstance(element.value, dict):
-            return element.value
+    for part in document_parts(member, _LISTS):
+        if isinstance(part, Item) and part.key == "info":
+            return part.fields
     return NOTHING
 
 
@@ -151,10 +158,9 @@ class _Simulation:
             yield bad_record(f"{self._place}.messages", "it is not a list of messages")
         items = list(numbered(run.get("messages"), f"{self._place}.messages"))
         for item in items:
-            if isinstance(item.value, dict):
-                for call in fields.objects(item.value, "tool_calls"):
-                    side = USER if item.value.get("role") == "user" else AGENT
-                    self._side_of.setdefault(fields.text(call, "id"), side)
+            side = USER if item.fields.get("role") == "user" else AGENT
+            for call in fields.objects(item.fields, "tool_calls"):
+                self._side_of.setdefault(fields.text(call, "id"), side)
         yield self._writers[AGENT].branch(_OWNERS[AGENT])
         yield from self._preamble(AGENT, "policy", environment, "policy")
         yield from guarded(self._place, self._tools(environment))
@@ -168,11 +174,7 @@ class _Simulation:
         """Put the initial instructions and model."""
         writer, place = self._writers[side], f"{self._place} ({side})"
         text = fields.text(about, field)
-        if text:
-            entry = Instructions(sections=(Section(name=name, text=text),), at=self._at)
-            yield writer.put(entry, Origin(name, 0, digest_of(text), place))
-        else:
-            yield no_instructions(place)
+        yield from instruct(writer, text, self._at, Origin(name, 0, digest_of(text), place))
         model = fields.text(fields.mapping(self._info, "agent_info" if side == AGENT else "user_info"), "llm")
         yield from writer.use_model(model, "", self._at, Origin("model", 0, digest_of(model), place))
 
@@ -187,10 +189,7 @@ class _Simulation:
     # --- messages -------------------------------------------------------------------------------------------------------
 
     def _message(self, item: Item) -> Iterator[Event]:
-        value = item.value
-        if not isinstance(value, dict):
-            yield bad_record(item.place, "it is not a message")
-            return
+        value = item.expect()
         nested = value.get("tool_messages")
         if isinstance(nested, list):
             self._unread.see(value, item.place, "results")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
-from palaver.formats.events import Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, digest_of, instructs, numbered, torn, word
+from palaver.formats.events import Conversation, Event
+from palaver.formats.lists import Item, clean, conversations, digest_of, instructs, numbered, word
 from palaver.formats.sources import SourceFile
 from palaver.messages import from_chat_dict
 
@@ -35,24 +36,10 @@ class TauBench:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every trajectory as a conversation, one in memory at a time."""
-        seen: Counter[str] = Counter()
-        ordinal = 0
-        for member in source.members:
-            for element in member.elements():
-                if isinstance(element, Loss):
-                    yield element
-                    continue
-                place = member.place(element.path)
-                run = element.value
-                if isinstance(run, dict) and (element.whole or fields.items(run, "traj")):
-                    yield from _trajectory(run, place, ordinal, seen)
-                    ordinal += 1
-                elif element.whole:
-                    yield bad_record(place, "it is not an object")
-                yield from torn(element, place)
+        return conversations(source, partial(_trajectory, Counter()), partly="traj")
 
 
-def _trajectory(run: Mapping[str, object], place: str, ordinal: int, seen: Counter[str]) -> Iterator[Event]:
+def _trajectory(seen: Counter[str], run: Mapping[str, object], place: str, ordinal: int) -> Iterator[Event]:
     own = run.get("info") or fields.items(run, "traj")[:3]
     key = run_name("", run, own, seen)
     metadata = {word(name): clean(item) for name, item in run.items() if name != "traj"}
@@ -69,10 +56,7 @@ def _trajectory(run: Mapping[str, object], place: str, ordinal: int, seen: Count
 
 
 def _message(item: Item, writer: DialogWriter, key: str) -> Iterator[Event]:
-    if not isinstance(item.value, dict):
-        yield bad_record(item.place, "it is not a message")
-        return
-    message = from_chat_dict(item.value, id=f"{key}:{item.ordinal}", timestamp=0.0)
+    message = from_chat_dict(item.expect(), id=f"{key}:{item.ordinal}", timestamp=0.0)
     yield from writer.say(message, item.origin(), counted=1)
 
 

@@ -44,9 +44,8 @@ class ClaudeCodeFormat:
         return 0.6 if records and all(fields.text(record, "type") in _UNCHAINED for record in records) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal, _agent_type(source.path))
+        """Read the file as a session."""
+        return _session(source.member, _agent_type(source.path))
 
 
 def _is_in_chain(record: Mapping[str, object]) -> bool:
@@ -74,13 +73,12 @@ def _agent_type(path: Path) -> str:
     return fields.text(meta, "agentType") if isinstance(meta, dict) else ""
 
 
-def _session(member: Member, ordinal: int, agent: str) -> Iterator[Event]:
+def _session(member: Member, agent: str) -> Iterator[Event]:
     survey = ClaudeCodeSurvey(member.records())
     tree = BranchTree(survey)
     about = survey.about
     yield Conversation(
         key=about.session if tree.root == 0 else f"{about.session}/{survey.lanes[tree.root]}",
-        ordinal=ordinal,
         title=about.title,
         workdir=about.first.get("cwd", ""),
         model=about.first.get("model", ""),

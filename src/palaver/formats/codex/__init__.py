@@ -39,17 +39,15 @@ class Codex:
         return 0.8 if bare and headed else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+        """Read the file as a session."""
+        return _session(source.member)
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
+def _session(member: Member) -> Iterator[Event]:
     survey = CodexSurvey(member.records())
     session = survey.session
     yield Conversation(
         key=fields.text(session, "id"),
-        ordinal=ordinal,
         workdir=fields.text(session, "cwd"),
         model=survey.model,
         started_at=fields.moment(session.get("timestamp")) or survey.started_at,

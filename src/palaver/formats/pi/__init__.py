@@ -36,9 +36,8 @@ class PiFormat:
         return 0.6 if any(map(_is_message, records)) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
-        """Read each file of the source as a separate session."""
-        for ordinal, member in enumerate(source.members):
-            yield from _session(member, ordinal)
+        """Read the file as a session."""
+        return _session(source.member)
 
 
 def _is_message(record: Mapping[str, object]) -> bool:
@@ -46,12 +45,11 @@ def _is_message(record: Mapping[str, object]) -> bool:
     return known and fields.text(fields.mapping(record, "message"), "role") in ROLES
 
 
-def _session(member: Member, ordinal: int) -> Iterator[Event]:
+def _session(member: Member) -> Iterator[Event]:
     survey = PiSurvey(member.records())
     header = survey.header
     yield Conversation(
         key=fields.text(header, "id"),
-        ordinal=ordinal,
         title=survey.title,
         workdir=fields.text(header, "cwd"),
         model=fields.text(header, "modelId") or survey.model,
