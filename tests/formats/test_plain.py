@@ -225,8 +225,8 @@ def test_a_key_of_many_conversations_is_one_row(tmp_path: Path) -> None:
         found = read_bytes(tmp_path, content)
         assert len(found.conversations) == 50
         category, topic = (loss for loss in found.losses if loss.severity == "loss")
-        assert "'category' next to the messages of 50 conversations" in category.reason
-        assert "'topic' next to the messages is" in topic.reason
+        assert category.reason == "The key 'category' of 50 records is not read; only the metadata has it."
+        assert topic.reason == "The key 'topic' of 1 record is not read; only the metadata has it."
         assert ("0" in category.place or "1" in category.place, "3" in topic.place or "4" in topic.place) == (
             True,
             True,
@@ -238,9 +238,7 @@ def test_a_parameter_next_to_the_messages_is_a_note(tmp_path: Path) -> None:
     """Law 16: what only the metadata has is reported, also a short text under the name of a request's parameter, and a number."""
     beside = {"user": "What is 2+2?", "metadata": {"answer": "5"}, "seed": 3}
     found = read_bytes(tmp_path, jsonl({"messages": ASKED, "model": "gpt-4o", **beside}))
-    notes = [
-        (loss.severity, loss.reason.split("'")[1]) for loss in found.losses if "next to the messages" in loss.reason
-    ]
+    notes = [(loss.severity, loss.reason.split("'")[1]) for loss in found.losses if "the metadata has" in loss.reason]
     assert notes == [("note", key) for key in sorted(beside)]
     assert dict(found.conversations[0].metadata) == {"model": "gpt-4o", **beside}
 

@@ -27,8 +27,8 @@ class Unread:
                 keeps all keys of the object, and only objects in it are looked at.
         """
         self._keys = {path: frozenset(names.split()) for path, names in keys.items()}
-        self._count: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+        self._count: Counter[tuple[str, str, str]] = Counter()
+        self._first: dict[tuple[str, str, str], str] = {}
 
     def see(self, value: object, place: str, path: str = "") -> None:
         """Count the unknown keys of a record, or of the objects at a path of it."""
@@ -43,17 +43,26 @@ class Unread:
                 elif has_text(inner):
                     self.count(below, place)
 
-    def count(self, name: str, place: str) -> None:
-        """Count a key with text that is not read."""
-        name = clean_text(name, "", [])[:_LONGEST]
-        self._count[name] += 1
-        self._first.setdefault(name, place)
+    def count(self, name: str, place: str, owner: str = "source", severity: str = "loss") -> None:
+        """Count a key that is not read.
+
+        Args:
+            name: The key.
+            place: The place of its record.
+            owner: What has it nevertheless: the `source` alone, or the `metadata`, too.
+            severity: A `loss`, or a `note` if there is no text in it that may belong to the conversation.
+        """
+        row = (clean_text(name, "", [])[:_LONGEST], owner, severity)
+        self._count[row] += 1
+        self._first.setdefault(row, place)
 
     def losses(self) -> Iterator[Loss]:
         """Report each key once, at the place of its first record."""
-        for name, count in self._count.items():
-            reason = f"The key {name!r} of {counted(count, 'record')} is not read; only the source has it."
-            yield Loss(place=self._first[name], reason=reason, code="unread", severity="loss")
+        for row, count in self._count.items():
+            name, owner, severity = row
+            reason = f"The key {name!r} of {counted(count, 'record')} is not read; only the {owner} has it."
+            code = "unread" if severity == "loss" else "skipped"
+            yield Loss(place=self._first[row], reason=reason, code=code, severity=severity)
 
 
 def has_text(value: object) -> bool:
