@@ -93,7 +93,7 @@ def _nodes(
     """Return the nodes, oldest first, and the number of each one's parent. A later export only adds to the end."""
     found = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     losses.extend(bad_record(f"{place}.mapping.{key}", "it is not a node") for key in mapping.keys() - found.keys())
-    times: dict[str, float] = {}
+    order: dict[str, tuple[float, int, str]] = {}  # its time, at least that of its parent, its depth and its key
     waiting = [key for key, node in found.items() if fields.text(node, "parent") not in found]
     children: dict[str, list[str]] = {}
     for key, node in found.items():
@@ -101,20 +101,14 @@ def _nodes(
     while waiting:
         key = waiting.pop()
         own = fields.moment(fields.mapping(found[key], "message").get("create_time"))
-        times[key] = max(own, times.get(fields.text(found[key], "parent"), 0.0))
-        waiting += [child for child in children.get(key, ()) if child not in times]
-    losses.extend(bad_record(f"{place}.mapping.{key}", "it is its own ancestor") for key in found.keys() - times.keys())
-    ordered = sorted(times, key=lambda key: (times[key], _depth(key, found), key))
+        above, depth, _ = order.get(fields.text(found[key], "parent"), (0.0, 0, ""))
+        order[key] = (max(own, above), depth + 1, key)
+        waiting += [child for child in children.get(key, ()) if child not in order]
+    losses.extend(bad_record(f"{place}.mapping.{key}", "it is its own ancestor") for key in found.keys() - order.keys())
+    ordered = sorted(order, key=order.__getitem__)
     numbers = {key: number for number, key in enumerate(ordered)}
     nodes = [(key, Item(number, f"{place}.mapping.{key}", found[key])) for key, number in numbers.items()]
     return nodes, [numbers.get(fields.text(found[key], "parent"), ROOT) for key in ordered]
-
-
-def _depth(key: str, found: Mapping[str, Mapping[str, object]]) -> int:
-    depth, parent = 0, fields.text(found[key], "parent")
-    while parent in found:
-        depth, parent = depth + 1, fields.text(found[parent], "parent")
-    return depth
 
 
 def _node(item: Item, above: object, writer: DialogWriter) -> Iterator[Event]:

@@ -14,9 +14,9 @@ from itertools import groupby
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
 from palaver.formats.events import Conversation, Event, Loss
-from palaver.formats.lists import Item, clean, digest_of, instruct, listed, priced
+from palaver.formats.lists import Item, clean, instruct, listed
 from palaver.formats.sources import Member, SourceFile
 from palaver.formats.unread import Unread
 from palaver.messages import (
@@ -26,6 +26,7 @@ from palaver.messages import (
     TextContent,
     ToolMessage,
     ToolResultContent,
+    Usage,
     UserMessage,
 )
 from palaver.messages.forms import blocks_of
@@ -37,16 +38,10 @@ _OWN = frozenset({"ts", "modelInfo", "metrics"})
 _ROLES = frozenset({"user", "assistant"})
 _SURROUNDS = ("<environment_details>", "<explicit_instructions")
 _RESULT = re.compile(r"\[\w+( for .*)?\] Result:")
-_FIGURES = {
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "cacheReadTokens": "cache_read_tokens",
-    "cacheWriteTokens": "cache_write_tokens",
-}
 _KEYS = {
     "": "agent sessionId system_prompt updated_at version",
     "message": "content id metrics modelInfo role ts",
-    "message.metrics": " ".join((*_FIGURES, "cost")),
+    "message.metrics": "*",
     "message.modelInfo": "family id modelId mode provider providerId",
 }
 
@@ -89,8 +84,10 @@ def _session(member: Member, task: str) -> Iterator[Event]:
     writer = DialogWriter("main", NAME)
     yield writer.branch(NAME)
     yield from losses
-    text = fields.text(about, "system_prompt")
-    yield from instruct(writer, text, started_at, Origin("system", 0, digest_of(text), place))
+    system = about.get("system_prompt")
+    yield from guarded(place, instruct(writer, system, started_at, Item(0, place, system).origin("system")))
+    if not system:
+        yield no_instructions(place)
     at = started_at
     for item in listed(member, _LISTS):
         at = fields.moment(item.fields.get("ts")) or at
@@ -113,15 +110,14 @@ def _message(value: Mapping[str, object], item: Item, at: float, writer: DialogW
     blocks = blocks_of([_part(part) for part in content] if isinstance(content, list) else content)
     origin = item.part(key, [role, content])
     if role == "assistant":
-        about, figures = fields.mapping(value, "modelInfo"), fields.mapping(value, "metrics")
-        counts = {ours: fields.number(figures, theirs) for theirs, ours in _FIGURES.items()}
+        about = fields.mapping(value, "modelInfo")
         message = AssistantMessage(
             id=key,
             timestamp=at,
             contents=blocks,
             model=_model(value) or None,
             provider=fields.text(about, "provider") or fields.text(about, "providerId") or None,
-            usage=priced({name: count for name, count in counts.items() if count}, figures.get("cost")),
+            usage=Usage(fields.mapping(value, "metrics")),
         )
         yield from writer.say(message, origin, counted=1)
         return

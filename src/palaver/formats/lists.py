@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin, bad_record, no_instructions
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record
 from palaver.formats.documents import Element
 from palaver.formats.events import NOTHING, Event, Loss, without_losses
 from palaver.formats.sources import Member, SourceFile
@@ -200,15 +200,6 @@ def torn(element: Element, place: str) -> Iterator[Loss]:
         yield Loss(place=place, reason=reason, code="torn_tail", severity="loss")
 
 
-def instruct(writer: DialogWriter, text: str, at: float, origin: Origin) -> Iterator[Event]:
-    """Put the system instructions of a recording, named as its record; report a recording that lacks them."""
-    if text:
-        sections = (Section(name=origin.record, text=text),)
-        yield writer.put(Instructions(sections=sections, at=at), origin)
-    else:
-        yield no_instructions(origin.place)
-
-
 def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> Iterator[Event]:
     """Put the tools that a recording declares, in either interface's format, if there are any. Report what has no name."""
     declared: Sequence[object] = tools if isinstance(tools, list) else (tools,) if tools else ()
@@ -217,6 +208,29 @@ def declare(writer: DialogWriter, tools: object, at: float, origin: Origin) -> I
         yield writer.put(Toolset(tools=specs, at=at), origin)
     if unread := len(declared) - len(specs):
         yield bad_record(origin.place, f"{counted(unread, 'tool')} without a name")
+
+
+def instruct(
+    writer: DialogWriter, system: object, at: float, origin: Origin, *, name: str = "system"
+) -> Iterator[Event]:
+    """Put instructions, if there are any: a text, or blocks of text. Report a block that is none."""
+    losses: list[Loss] = []
+    if sections := tuple(without_losses(_sections(system, origin.place, name), losses)):
+        yield writer.put(Instructions(sections=sections, at=at), origin)
+    yield from losses
+
+
+def _sections(system: object, place: str, name: str) -> Iterator[Section | Loss]:
+    if isinstance(system, str) and system:
+        yield Section(name=name, text=clean_text(system, "", []))
+        return
+    for number, block in enumerate(system if isinstance(system, list) else (system,) if system else ()):
+        about = block if isinstance(block, dict) else NOTHING
+        if text := fields.text(about, "text"):
+            rest: dict[str, Any] = {key: value for key, value in about.items() if key not in {"text", "type", "name"}}
+            yield Section.model_validate({**rest, "name": f"{name} {number + 1}", "text": text})
+        elif about.get("text") != "":
+            yield bad_record(f"{place}[{number}]", "it is not a block of text")
 
 
 def _name(tool: Mapping[str, object]) -> str:

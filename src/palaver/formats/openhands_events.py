@@ -60,12 +60,8 @@ class OpenHandsEvents:
         """Return the confidence that it has OpenHands' events, from 0.0 to 1.0."""
         opening = source.opening
         shown = [*opening.elements, *opening.records, opening.fields]
-        events = [
-            event
-            for value in shown
-            for event in (_flat(value["history"]) if isinstance(value.get("history"), list) else [value])
-        ]
-        return 0.9 if any(map(_is_event, events)) else 0.0
+        events = [event for value in shown for event in (_flat(fields.items(value, "history")) or [value])]
+        return 0.9 if any(_is_event(event) for event in events if isinstance(event, dict)) else 0.0
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every run as a conversation, one in memory at a time."""
@@ -83,10 +79,9 @@ class OpenHandsEvents:
                 ordinal += 1
 
 
-def _flat(history: object) -> list[Mapping[str, object]]:
+def _flat(history: Sequence[object]) -> list[object]:
     """Return the events of a history whose oldest form has pairs of an action and its observation."""
-    listed = history if isinstance(history, list) else []
-    return [event for one in listed for event in (one if isinstance(one, list) else [one]) if isinstance(event, dict)]
+    return [event for one in history for event in (one if isinstance(one, list) else [one])]
 
 
 def _is_event(value: Mapping[str, object]) -> bool:
@@ -100,14 +95,10 @@ def _is_event(value: Mapping[str, object]) -> bool:
 def _run(item: Item, ordinal: int) -> Iterator[Event]:
     row = item.fields
     name = fields.text(row, "instance_id") or word(fields.mapping(row, "issue").get("number") or "run")
-    history = fields.items(row, "history")
-    events: list[Item | Loss] = list(
-        numbered(
-            [event for one in history for event in (one if isinstance(one, list) else [one])], f"{item.place}, history"
-        )
-    )
+    place = f"{item.place}, history"
+    events: list[Item | Loss] = list(numbered(_flat(fields.items(row, "history")), place))
     if not isinstance(row.get("history"), list):
-        events.append(bad_record(f"{item.place}, history", "it is not a list of events"))
+        events.append(bad_record(place, "it is not a list of events"))
     yield from _session(item.place, f"{name}:{digest_of(row).hex()[:_HASH]}", kept(row, {"history"}), events, ordinal)
 
 

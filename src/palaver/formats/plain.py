@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from palaver.dialects import dialect_of, item_reader
 from palaver.errors import PalaverError
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
-from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
-from palaver.formats.lists import Item, answer_fields, declare, digest_of, instructs, kept
+from palaver.formats.events import NOTHING, Conversation, Event, Loss
+from palaver.formats.lists import Item, answer_fields, declare, digest_of, instruct, instructs, kept
 from palaver.formats.message_lists import MessageList, message_lists
 from palaver.formats.sources import Opening, SourceFile
 from palaver.formats.unread import Unread, has_text
-from palaver.log import Instructions, Section
 from palaver.messages import Message
 
 CHAT, ANTHROPIC = "chat-completions", "anthropic-messages"
@@ -271,25 +270,8 @@ def _preamble(found: MessageList, system: object, writer: DialogWriter, at: floa
         tools = [declared for tool in tools for declared in _declared(tool)]
     if isinstance(system, dict) and "parts" in system:  # Gemini's instructions are a content
         system = system["parts"]
-    place, losses = f"{found.place}, system", list[Loss]()
-    if sections := tuple(without_losses(_sections(system, place), losses)):
-        yield writer.put(Instructions(sections=sections, at=at), Origin("system", 0, digest_of(system), place))
-    yield from losses
+    yield from instruct(writer, system, at, Origin("system", 0, digest_of(system), f"{found.place}, system"))
     yield from declare(writer, tools, at, Origin("tools", 0, digest_of(tools), f"{found.place}, tools"))
-
-
-def _sections(system: object, place: str) -> Iterator[Section | Loss]:
-    """Read Anthropic's `system`: a text, or blocks of text."""
-    if isinstance(system, str) and system:
-        yield Section(name="system", text=system)
-        return
-    for number, block in enumerate(system if isinstance(system, list) else (system,) if system else ()):
-        about = block if isinstance(block, dict) else NOTHING
-        if text := fields.text(about, "text"):
-            rest: dict[str, Any] = {key: value for key, value in about.items() if key not in {"text", "type", "name"}}
-            yield Section.model_validate({**rest, "name": f"system {number + 1}", "text": text})
-        elif about.get("text") != "":
-            yield bad_record(f"{place}[{number}]", "it is not a block of text")
 
 
 def _declared(tool: object) -> Sequence[object]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded
+from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import (
     Item,
@@ -174,7 +174,9 @@ class _Simulation:
         """Put the initial instructions and model."""
         writer, place = self._writers[side], f"{self._place} ({side})"
         text = fields.text(about, field)
-        yield from instruct(writer, text, self._at, Origin(name, 0, digest_of(text), place))
+        yield from instruct(writer, text, self._at, Origin(name, 0, digest_of(text), place), name=name)
+        if not text:
+            yield no_instructions(place)
         model = fields.text(fields.mapping(self._info, "agent_info" if side == AGENT else "user_info"), "llm")
         yield from writer.use_model(model, "", self._at, Origin("model", 0, digest_of(model), place))
 
