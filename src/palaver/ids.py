@@ -39,6 +39,11 @@ def new_session_id(like: str = "") -> SessionId:
     return SessionId(os.urandom(_ID_BYTES).hex()[: 2 * _ID_BYTES - len(shared)] + shared)
 
 
+def unchosen_name(beginning: str, session_id: str) -> str:
+    """Return a name for a session that nobody named. It is no title."""
+    return f"{beginning}_{session_id[:6]}"
+
+
 def new_dialog_id(session_id: str) -> DialogId:
     """Return a fresh id for a dialog of a session. Its last four digits are those of the session's id."""
     return _in_session(os.urandom(_ID_BYTES).hex(), session_id)

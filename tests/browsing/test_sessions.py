@@ -22,6 +22,17 @@ def test_pages_of_sessions_continue_each_other() -> None:
     assert [row["name"] for row in sessions(store, subject="a")] == ["s3", "s1"]
 
 
+def test_title_is_the_name_or_the_first_message() -> None:
+    """A name that somebody chose is the title; a session without one has its first message, and until then its name."""
+    store = MemoryStore()
+    assert [row["title"] for row in sessions(store)] == []
+    unnamed = Session.create(store)
+    assert [row["title"] for row in sessions(store)] == [unnamed.name]
+    unnamed.root.put_text("Which tests fail?")
+    Session.create(store, "chosen").root.put_text("Hello.")
+    assert sorted(row["title"] for row in sessions(store)) == ["Which tests fail?", "chosen"]
+
+
 def test_the_tree_follows_each_dialog_with_its_forks() -> None:
     """Rows are in the order of a drawn tree, with the entries that each dialog shares and holds itself."""
     store = MemoryStore()

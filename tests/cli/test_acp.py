@@ -152,7 +152,7 @@ def test_editor_prompts_decides_and_loads(tmp_path: Path) -> None:
         assert ("c2", "completed") in editor.calls()
         assert ("c3", "failed") in editor.calls()
         (row,) = (await agent.list_sessions(cwd=str(tmp_path))).sessions
-        assert (row.session_id, row.cwd) == (session, str(tmp_path))
+        assert (row.session_id, row.cwd, row.title) == (session, str(tmp_path), "How heavy?")
         assert (await agent.list_sessions(cwd="/elsewhere")).sessions == []
         child = (await agent.fork_session(session_id=session, cwd=str(tmp_path))).session_id
         await agent.prompt(session_id=child, prompt=[acp.text_block("And?")])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -10,6 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from stat import S_ISREG
 from typing import Annotated, Any
 
 import typer
@@ -19,8 +22,8 @@ from palaver.agent.events import CallEnded, CallStarting
 from palaver.cli.chat.setup import agent_of, tools_of
 from palaver.cli.options import BudgetOption, StoreOption, store_url
 from palaver.cli.terminal import complain
-from palaver.errors import DISTRIBUTION, AgentFailure, MissingExtra, PalaverError
-from palaver.ids import DialogId
+from palaver.errors import DISTRIBUTION, AgentFailure, InvalidInput, MissingExtra, PalaverError
+from palaver.ids import DialogId, unchosen_name
 from palaver.messages import (
     Content,
     ImageContent,
@@ -85,6 +88,10 @@ def run(
             return agent
 
         made()  # a wrong model or policy is reported before the editor waits
+        if any(S_ISREG(os.fstat(stream.fileno()).st_mode) for stream in (sys.stdin, sys.stdout)):
+            raise InvalidInput(
+                "An editor talks to `palaver acp` through pipes; this is a file.", hint="Start it from the editor."
+            )
         served: Any = EditorAgent(source, made, keeps=system is None)  # it lacks the methods of what it does not offer
         asyncio.run(acp.run_agent(served, use_unstable_protocol=True))
 
@@ -209,7 +216,8 @@ class EditorAgent:
     def _begun(self, cwd: str) -> Dialog:
         agent = self._made().open(_ALIAS)
         dialog = agent.current_dialog
-        self._store.update_session(dialog.session_id, workdir=cwd)
+        name = unchosen_name(_ALIAS, dialog.session_id)  # so that its first message is its title
+        self._store.update_session(dialog.session_id, workdir=cwd, name=name)
         self._agents[dialog.dialog_id] = agent
         return dialog
 

@@ -50,13 +50,11 @@ def run(
     output: OutputOption = None,
     every: Annotated[bool, Option("--all", help="With parquet: all sessions of the store.")] = False,
     install: Annotated[
-        bool, Option("--install", help="Put a tool's transcript where it looks; replaces no file.")
+        bool, Option("--install", help="Put a transcript where its tool looks for it; replaces no file.")
     ] = False,
     redact: RedactOption = False,
     keep: Annotated[bool, Option("--keep-secrets", help="With html: leave keys and tokens in.")] = False,
-    yes: Annotated[
-        bool, Option("--yes", "-y", help="With html: write the file though keys and tokens are left out.")
-    ] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="With html: write the file without the keys and tokens.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -64,8 +62,8 @@ def run(
 
     `parquet` writes tables of sessions, entries, tool calls and costs into the folder that -o names.
 
-    `html` is the page of `palaver open` in one file. Keys and tokens are left out; where there are any, they are listed, and the command ends with 1:
-    only --yes writes the file. With --json an object describes what was written: on standard output, or on standard error where the export itself is there.
+        `html` is the page of `palaver open` in one file, without keys and tokens. If there are any, the command lists them and ends with 1; --yes writes the file.
+    With --json, an object describes the export: on standard output, or on standard error if the export itself goes to standard output.
     """
     _check(
         to,
@@ -171,9 +169,7 @@ def _check(to: str, *, of_html: Mapping[str, object], view: bool, install: bool)
     if to != "html" and (names := [name for name, value in of_html.items() if value]):
         raise BadParameter("only the page (--to html) has this choice.", param_hint=", ".join(names))
     if install:
-        raise BadParameter(
-            f"it puts the transcript of a tool ({', '.join(TOOLS)}) in its place.", param_hint="--install"
-        )
+        raise BadParameter(f"it goes with --to {', '.join(TOOLS)}, and without --output.", param_hint="--install")
     if to == "parquet" and view:
         raise BadParameter("tables have whole sessions.", param_hint="--view")
     if to == "html" and (view or sum(bool(of_html[name]) for name in ("--call", "--compare", "--calls")) > 1):

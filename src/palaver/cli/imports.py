@@ -39,9 +39,7 @@ _SUFFIXES = frozenset({".jsonl", ".json", ".traj", ".eval", ".palaver", ".zst", 
 """How the names of files end that are looked at in a folder."""
 
 
-_PATH = (
-    "Transcripts (also .zst, .gz, .tar), bundles, folders. Default: offer what other agents left in your home folder."
-)
+_PATH = "Transcripts and bundles (also .zst, .gz, .tar, .zip), or folders. Default: offer other agents' sessions in your home."
 
 
 def run(

@@ -15,9 +15,7 @@ from palaver.cli.terminal import complain, emit
 from palaver.errors import MissingExtra
 from palaver.store.connect import shown
 
-_MEND = (
-    "Repair what the vendor would refuse: calls and results that are no pairs, ids, thinking whose prefix was changed."
-)
+_MEND = "Repair what the vendor would refuse: unpaired calls and results, ids, and thinking whose prefix changed."
 
 _PORT = 7787
 """The port by default: programs keep the address in their settings."""
@@ -32,7 +30,7 @@ _HINTS = (
 
 _TO = "Send all requests to this address. Default: to OpenAI, Anthropic or Google, by path."
 _SESSION = (
-    "Record all calls in this session, created where there is none. Default: in those that requests name, or a new one."
+    "Record all calls in this session; create it if needed. Default: the sessions that requests name, or a new one."
 )
 
 

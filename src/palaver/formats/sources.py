@@ -284,7 +284,9 @@ def open_source(path: str | Path, limits: ReadLimits | None = None) -> SourceFil
     source = SourceFile(path, members, losses, unpacked.spool, apart=unpacked.apart)
     if not members:
         source.close()
-        raise UnsupportedTranscript(path, f"it is an archive without a file{'; ' + losses[0].reason if losses else ''}")
+        raise UnsupportedTranscript(
+            path, f"it is an archive without a file{'. ' + losses[0].reason.rstrip('.') if losses else ''}"
+        )
     return source
 
 

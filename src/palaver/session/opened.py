@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from pydantic import BaseModel
 
 from palaver.errors import Conflict, MissingFile, NotFound, PalaverError
-from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
+from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now, unchosen_name
 from palaver.log import (
     NOTHING,
     Entry,
@@ -61,7 +61,7 @@ def new_session(
 ) -> Node:
     """Write a session with its first dialog, in one step, and return the dialog's node."""
     at, session_id = now(), new_session_id()
-    known = name or f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{session_id[:6]}"
+    known = name or unchosen_name(time.strftime("%Y%m%d_%H%M%S", time.gmtime(at)), session_id)
     root = Node(dialog_id=new_dialog_id(session_id), session_id=session_id, owner=owner, created_at=at)
     store.create_session(SessionRecord(session_id=session_id, name=known, created_at=at, **fields), root)
     return root

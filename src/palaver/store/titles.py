@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from palaver.errors import StoreDamaged, StoreError
-from palaver.ids import DialogId
+from palaver.ids import DialogId, unchosen_name
 from palaver.log import lineage
 from palaver.store.protocol import SessionRecord, Store
 
@@ -38,7 +38,9 @@ def title(store: Store, record: SessionRecord) -> str:
 
 
 def own_title(store: Store, record: SessionRecord) -> str:
-    """Return the name that somebody chose for a session; empty where an import named it after its file."""
+    """Return the name that somebody chose for a session; empty if an import named it after its file, or `unchosen_name` did."""
+    if record.name.endswith(unchosen_name("", record.session_id)):
+        return ""
     stems = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
     stem, _, number = record.name.rpartition(" ")  # of several conversations in a file, the later ones are numbered
     return "" if record.name in stems or (stem in stems and number.isdecimal()) else record.name
@@ -46,7 +48,9 @@ def own_title(store: Store, record: SessionRecord) -> str:
 
 def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
     """Yield what people said first in a dialog."""
-    first = lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)[0]
+    if not (spans := lineage(store.node(dialog_id), store.last(dialog_id).seq + 1)):
+        return
+    first = spans[0]
     for header in store.headers(first.dialog, first.start, min(first.stop, first.start + _LOOKED_AT)):
         if header.role == "user" and header.speaker in {"", "human"}:
             # read as JSON: the codec takes 40 ms to load

@@ -87,7 +87,7 @@ class Cassette:
                 f"The request {known} in {self.path.name}: {_ending(request)}",
                 kind="script",
                 model=request.model,
-                hint="If the change is right, record the cassette anew with --palaver-record=always.",
+                hint="If the change is intended, record the cassette again with --palaver-record=always.",
             )
         return waiting.popleft()
 

@@ -12,7 +12,7 @@ from palaver.browsing.places import locate
 from palaver.cli.chat.talk import MODEL
 from palaver.cli.compact import summarizer_of
 from palaver.context import policy as policy_of
-from palaver.errors import InvalidInput, NotFound, reported
+from palaver.errors import InvalidInput, MissingFile, NotFound, reported
 from palaver.prompts import verbatim_prompt
 from palaver.session import Dialog
 from palaver.store import Store
@@ -83,11 +83,16 @@ def tools_of(path: Path) -> tuple[Function, ...]:
     """Run a Python file, and return its tools in order, without those whose names begin with `_`.
 
     Raises:
+        MissingFile: There is no such file.
         InvalidInput: It cannot be loaded, or has no tools.
     """
     spec = spec_from_file_location(path.stem, path.resolve())
-    if spec is None or spec.loader is None or not path.is_file() or path.stem in sys.modules:
-        raise InvalidInput(f"--tools {path} is not a Python file, or has the name of a loaded module.")
+    if not path.is_file():
+        raise MissingFile(path)
+    if spec is None or spec.loader is None or path.stem in sys.modules:
+        raise InvalidInput(
+            f"--tools {path} is not a Python file, or has the name of a loaded module.", hint="Rename it."
+        )
     sys.path.insert(0, str(path.resolve().parent))  # the file may import others of its folder
     module = sys.modules[path.stem] = module_from_spec(spec)  # tools in processes of their own find it by its name
     with reported(f"{path} cannot be loaded", "Correct the file."):
