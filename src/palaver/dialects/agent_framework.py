@@ -67,11 +67,11 @@ class AgentFramework:
             before, batch = batch, _batch(message)
             results = [_returned(result) for result in message.tool_results()]
             parts = [part for content in message.contents for part in _said(content, notes)]
-            if results and batch == before:
-                items[-1]["contents"] += results
-            elif results:
+            if results and batch != before:
                 items.append(_item(message, "tool", results))
-            if results and message.role is Role.TOOL:
+            elif results:
+                items[-1]["contents"] += results
+            if message.role is Role.TOOL and (results or batch == before):
                 items[-1]["contents"] += parts
             elif parts or (not results and NAME in message.metadata):
                 items.append(_item(message, "", parts))

@@ -19,12 +19,13 @@ from typing import Any
 from anyio import to_thread
 
 from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context.fit import Fit
 from palaver.dialects import read_messages, write_messages
 from palaver.dialects.agent_framework import NAME
 from palaver.errors import Conflict, InvalidInput, MissingExtra
 from palaver.ids import DialogId, derive_dialog_id, now
 from palaver.integrations.keyed import Keyed, append, create, in_thread, step
-from palaver.integrations.request_fitter import RequestFitter
+from palaver.integrations.request_fitter import NOTHING_OMITTED, RequestFitter
 from palaver.log import MessageEntry, Node
 from palaver.messages import thaw
 from palaver.session import Session
@@ -245,7 +246,7 @@ class _RunFitter(ChatMiddleware):  # type: ignore[misc] # unknown where the fram
 
     def __init__(self, fitter: RequestFitter) -> None:
         self._fitter = fitter
-        self._sent: Sequence[Message] = ()
+        self._fit: Fit | None = None
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Have a call fitted where the framework would compact it: after the history was loaded, also if that is for each call.
@@ -263,19 +264,18 @@ class _RunFitter(ChatMiddleware):  # type: ignore[misc] # unknown where the fram
         for message in messages:
             for key in _MARKS:
                 message.additional_properties.pop(key, None)
-        self._sent = tuple(messages)
-        items = await to_thread.run_sync(self._fitted, context)
-        messages[:] = [Message.from_dict(item) if isinstance(item, Mapping) else item for item in items]
-        return len(items) != len(self._sent)
+        self._fit = fitted = await to_thread.run_sync(self._fitted, context, tuple(messages))
+        messages[:] = [Message.from_dict(item) if isinstance(item, Mapping) else item for item in fitted.messages]
+        return bool(fitted.omitted)
 
-    def _fitted(self, context: ChatContext) -> Sequence[Any]:
+    def _fitted(self, context: ChatContext, messages: Sequence[Message]) -> Fit:
         options: Mapping[str, Any] = context.options or {}
-        model = options.get("model") or getattr(context.client, "model", None) or type(context.client).__name__
         tools = [
             tool.to_json_schema_spec() if isinstance(tool, FunctionTool) else tool
             for tool in options.get("tools") or ()
         ]
-        return self._fitter.fit(self._sent, model=model, system=options.get("instructions"), tools=tools).messages
+        model = options.get("model") or context.client
+        return self._fitter.fit(messages, model=model, system=options.get("instructions"), tools=tools)
 
     def tools(self) -> list[FunctionTool]:
         """Return the tools that recall what is left out of this run's newest request."""
@@ -290,4 +290,4 @@ class _RunFitter(ChatMiddleware):  # type: ignore[misc] # unknown where the fram
         ]
 
     async def _recall(self, name: str, **args: Any) -> str:  # noqa: ANN401 - JSON
-        return await to_thread.run_sync(self._fitter.recall, self._sent, name, args)
+        return NOTHING_OMITTED if self._fit is None else await to_thread.run_sync(self._fit.call_tool, name, args)
