@@ -45,9 +45,9 @@ def opened_body(keys: Keys, store: Store, dialog: DialogId, seq: int, sealed: by
 class EncryptedFile(SqliteBackend):
     """A file whose sessions have keys in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, keys: Keys | None = None) -> None:
         super().__init__(folder / "store.db")
-        self.keys = KeyFolder(folder / "keys", passphrase="p")
+        self.keys = keys or KeyFolder(folder / "keys", passphrase="p")
 
     def open(self) -> Store:
         """Open the file with its keys."""
@@ -65,9 +65,9 @@ class EncryptedFile(SqliteBackend):
 class EncryptedSchema(PostgresBackend):
     """A schema whose sessions have keys in a folder."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
-        self.keys = KeyFolder(folder / "keys", passphrase="p")
-        super().__init__(server, keys=self.keys)
+    def __init__(self, server: Server, keys: Keys) -> None:
+        self.keys = keys
+        super().__init__(server, keys=keys)
 
     def open(self) -> Store:
         """Open the schema with its keys."""
@@ -82,22 +82,28 @@ class EncryptedSchema(PostgresBackend):
         return opened_body(self.keys, self.open(), dialog_id, seq, self.lying(dialog_id, seq))
 
 
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> KeyFolder:
+    """Return a folder of keys for all laws: each has sessions of its own, and to open a folder takes as long as a guess of its passphrase."""
+    return KeyFolder(tmp_path_factory.mktemp("keys"), passphrase="p")
+
+
 class TestEncryptedFile(StoreLaws):
     """One file."""
 
     @pytest.fixture
-    def backend(self, tmp_path: Path) -> Backend:
+    def backend(self, tmp_path: Path, lasting: KeyFolder) -> Backend:
         """Return a store in a new file."""
-        return EncryptedFile(tmp_path)
+        return EncryptedFile(tmp_path, lasting)
 
 
 class TestEncryptedSchema(StoreLaws):
     """One schema of a server."""
 
     @pytest.fixture
-    def backend(self, postgres_server: Server, tmp_path: Path) -> Backend:
+    def backend(self, postgres_server: Server, lasting: KeyFolder) -> Backend:
         """Return a store in an empty schema."""
-        return EncryptedSchema(postgres_server, tmp_path)
+        return EncryptedSchema(postgres_server, lasting)
 
 
 # --- what lies there ------------------------------------------------------------------------------------------------------------
