@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from palaver.dialects import read_messages
 from palaver.errors import ProviderError
 from palaver.messages import AssistantMessage, ImageContent, StopReason, TextContent, ThinkingContent, UnknownContent
-from palaver.providers import connect_model, read_answer
+from palaver.providers import connect_model
 from palaver.providers.gemini_interactions.read import InteractionAnswer
 from palaver.session import Dialog
 from tests.providers.asking import ask
@@ -177,7 +178,7 @@ def test_an_answer_is_appended_and_goes_on() -> None:
     dialog.append({"role": "user", "content": "Go."})
     thought = {"type": "thought", "signature": "c2ln"}
     answer = {"id": "v1_1", "model": "gemini-3.6-flash", "status": "requires_action", "steps": [thought, WORDS, CALL]}
-    assert read_answer(answer).stop_reason is StopReason.TOOL_CALLS
+    assert read_messages(answer)[0].stop_reason is StopReason.TOOL_CALLS
     dialog.append(answer)
     dialog.append({"type": "function_result", "call_id": "c1", "name": "bash", "result": "a.txt"})
     request = dialog.request("gemini-interactions", "gemini-3.6-flash")

@@ -12,9 +12,9 @@ from google.genai.types import GenerateContentResponse
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
+from palaver.dialects import messages_of
 from palaver.errors import InvalidMessage, ProviderError
 from palaver.messages import AssistantMessage, UserMessage
-from palaver.providers import answer_json, read_answer
 
 CHAT: Mapping[str, Any] = {
     "id": "chatcmpl-1",
@@ -124,24 +124,27 @@ ANSWERS: Mapping[str, tuple[Mapping[str, Any], Any]] = {
 def test_an_sdks_answer_is_read_like_its_json(api: str) -> None:
     """Text, call, usage and model; Gemini's signature in the alphabet of the API."""
     data, sdk = ANSWERS[api]
-    made = answer_json(sdk.model_validate(data))
-    assert made is not None
-    messages = [read_answer(each) for each in (data, made)]
-    for message in messages:
+    ((one, whole),), ((other, same),) = messages_of(data), messages_of(sdk.model_validate(data))
+    assert whole
+    assert same
+    for message in (one, other):
         assert isinstance(message, AssistantMessage)
         assert message.text_content() == "I look."
         assert [(call.name, call.arguments.replace(" ", "")) for call in message.tool_calls()] == [("look", '{"at":1}')]
         assert message.usage is not None
         assert (message.usage.input_tokens, message.usage.output_tokens) == (7, 3)
         assert message.model == (data.get("model") or data["modelVersion"])
-    assert messages[0].contents == messages[1].contents
+    assert one.contents == other.contents
 
 
 def test_what_is_not_an_answer() -> None:
-    """A message, a dict of a list and anything else are not answers; a failure and half an answer are told."""
-    for other in (UserMessage("hi"), {"role": "user", "content": "hi"}, 3, "hi", ChatCompletion):
-        assert answer_json(other) is None
+    """A message and a dict of a list are not answers; a failure and half an answer are told."""
+    for other in (UserMessage("hi"), {"role": "user", "content": "hi"}):
+        assert [whole for _, whole in messages_of(other)] == [False]
+    for wrong in (3, "hi", ChatCompletion):
+        with pytest.raises(TypeError):
+            list(messages_of(wrong))
     with pytest.raises(InvalidMessage, match="keys: role"):
-        read_answer({"role": "user"})
+        list(messages_of({"role": "user"}))
     with pytest.raises(ProviderError):
-        read_answer({"choices": []})
+        list(messages_of({"choices": []}))

@@ -18,7 +18,7 @@ from palaver.context.meter import Meter
 from palaver.context.policy import DEFAULT_POLICY
 from palaver.context.policy import policy as policy_of
 from palaver.context.recall import LIST, RECALL_TOOLS, ListRecall
-from palaver.dialects import ReadList, read_list
+from palaver.dialects import ReadList, read_list, tool_specs
 from palaver.dialects.writing import MessageWriter
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.log import Handle, ToolSpec
@@ -33,7 +33,7 @@ from palaver.messages import (
 )
 from palaver.notebook import html_table
 from palaver.plurals import a_type, counted
-from palaver.providers import ListWriter, profile, profile_of, tool_specs
+from palaver.providers import ListWriter, profile, profile_of
 from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of

@@ -1,6 +1,6 @@
 """Dialects: the lists of messages that APIs, frameworks and pages exchange, read into messages and written back.
 
-The APIs' own lists are read and written by the rooms of `palaver.providers`; those of frameworks and pages have a module each here. Packages add
+The items of the APIs' own lists are read and written by the rooms of `palaver.providers`; those of frameworks and pages have a module each here. Packages add
 further ones under the entry point `palaver.dialects`: an object with the attributes and methods of `MessageDialect`.
 """
 
@@ -10,20 +10,35 @@ from palaver.doors import open_door
 
 if TYPE_CHECKING:
     from palaver.dialects.dialect import MessageDialect
-    from palaver.dialects.lists import ReadList, dialect_of, item_reader, messages_of, names, read_list, read_messages
+    from palaver.dialects.fitted import ReadList, read_list
+    from palaver.dialects.lists import (
+        SdkObject,
+        dialect_of,
+        is_one,
+        item_reader,
+        items_of,
+        messages_of,
+        names,
+        read_messages,
+    )
+    from palaver.dialects.tools import tool_specs
     from palaver.dialects.writing import WrittenList, WrittenView, write_messages, write_view
 
 __all__ = [
     "MessageDialect",
     "ReadList",
+    "SdkObject",
     "WrittenList",
     "WrittenView",
     "dialect_of",
+    "is_one",
     "item_reader",
+    "items_of",
     "messages_of",
     "names",
     "read_list",
     "read_messages",
+    "tool_specs",
     "write_messages",
     "write_view",
 ]
@@ -32,7 +47,9 @@ open_door(
     __name__,
     {
         ".dialect": "MessageDialect",
-        ".lists": "ReadList dialect_of item_reader messages_of names read_list read_messages",
+        ".fitted": "ReadList read_list",
+        ".lists": "SdkObject dialect_of is_one item_reader items_of messages_of names read_messages",
+        ".tools": "tool_specs",
         ".writing": "WrittenList WrittenView write_messages write_view",
     },
 )

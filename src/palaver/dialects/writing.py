@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from palaver.dialects.dialect import MessageDialect
-from palaver.dialects.lists import ReadList, other_dialect
+from palaver.dialects.fitted import ReadList
+from palaver.dialects.lists import other_dialect
 from palaver.errors import Erased, InvalidInput, MissingFile, NotFound, StoreDamaged
 from palaver.ids import BlobId, DialogId, derive_id
 from palaver.log import Handle, MessageEntry

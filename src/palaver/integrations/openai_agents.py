@@ -28,7 +28,7 @@ from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Span, decode_
 from palaver.log.values import exact_json
 from palaver.messages import AssistantMessage, Message, TextContent, ToolCallContent, ToolResultContent, hydrate, thaw
 from palaver.plurals import a_type
-from palaver.providers import dialect
+from palaver.providers import APIS
 from palaver.session import Session
 from palaver.session.branches import rewound
 from palaver.store import SessionRecord, Store
@@ -218,7 +218,7 @@ class PalaverSession:
 
 def _entries(items: Sequence[Mapping[str, Any]]) -> Iterator[Entry]:
     """Yield an entry for each item. An item that its message does not say completely is kept as JSON beside it."""
-    read = dialect(_DIALECT, (), (), "").reader()
+    read = APIS[_DIALECT].dialect.reader()
     for item in items:
         given: object = item
         if not isinstance(given, dict):

@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from palaver.providers.connect import connect_model, connect_provider
     from palaver.providers.dialect import Dialect, Item
     from palaver.providers.gemini.client import GoogleProvider
-    from palaver.providers.lists import (
-        SdkObject,
-        answer_json,
-        dialect,
-        is_one,
-        items_of,
-        messages_of,
-        read_answer,
-        signs,
-        tool_specs,
-    )
     from palaver.providers.litellm import LiteLLMProvider
     from palaver.providers.openai_chat.client import OpenAIProvider
     from palaver.providers.provider import (
@@ -59,26 +48,17 @@ __all__ = [
     "Provider",
     "Retry",
     "ScriptedProvider",
-    "SdkObject",
     "TextDelta",
     "ThinkingDelta",
     "ToolCallDelta",
     "UsageEvent",
     "Written",
-    "answer_json",
     "collect",
     "connect_model",
     "connect_provider",
-    "dialect",
-    "is_one",
-    "items_of",
-    "messages_of",
     "profile",
     "profile_of",
-    "read_answer",
     "read_script",
-    "signs",
-    "tool_specs",
     "with_retries",
 ]
 
@@ -90,7 +70,6 @@ open_door(
         ".connect": "connect_model connect_provider",
         ".dialect": "Dialect Item",
         ".gemini.client": "GoogleProvider",
-        ".lists": "SdkObject answer_json dialect is_one items_of messages_of read_answer signs tool_specs",
         ".litellm": "LiteLLMProvider",
         ".openai_chat.client": "OpenAIProvider",
         ".provider": "BlockEvent End Event Provider TextDelta ThinkingDelta ToolCallDelta UsageEvent",

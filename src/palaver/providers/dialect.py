@@ -17,6 +17,18 @@ Shown: TypeAlias = Mapping[int, Content]
 """What an item still shows: the content of each block, by its index in the message that was read from the item."""
 
 
+def sdk_json(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of any SDK
+    """Return an SDK's object in its API's JSON format: Gemini's client has bytes in URL-safe base64, and the headers of the response."""
+    data: dict[str, Any] = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    data.pop("sdkHttpResponse", None)
+    for candidate in data.get("candidates") or ():
+        for part in (candidate.get("content") or {}).get("parts") or ():
+            for holder, key in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
+                if isinstance(holder.get(key), str):
+                    holder[key] = holder[key].replace("-", "+").replace("_", "/")
+    return data
+
+
 class Dialect(ABC):
     """How one provider's interface writes a list of messages.
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from palaver.dialects import items_of, tool_specs
 from palaver.errors import InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Message
-from palaver.providers import APIS, items_of, tool_specs
+from palaver.providers import APIS
 
 _PREVIOUS = ("previous_response_id", "previous_interaction_id")
 """Fields that name the answer after which a request goes on, where the vendor keeps the conversation."""
@@ -93,7 +94,7 @@ def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False
 
 def _messages(api: str, items: Sequence[Any]) -> list[Message]:
     try:
-        return list(map(APIS[api].dialect.reader(), items_of(items)[1]))
+        return list(map(APIS[api].dialect.reader(), items_of(items)))
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a foreign program may send anything
         raise InvalidMessage(f"It is not a request of {api}: {error}") from error
 

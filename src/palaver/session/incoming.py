@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from palaver import providers, tools
+from palaver import tools
+from palaver.dialects.tools import tool_specs
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Media
@@ -29,9 +30,9 @@ def tools_of(given: Iterable[Any]) -> tuple[ToolSpec, ...]:
         return tuple(
             spec
             for tool in several
-            for spec in (tools.Toolbox([tool]).specs if callable(tool) else providers.tool_specs([tool])[1])
+            for spec in (tools.Toolbox([tool]).specs if callable(tool) else tool_specs([tool])[1])
         )
-    return providers.tool_specs(several)[1]
+    return tool_specs(several)[1]
 
 
 def rendered(prompt: Prompt, prompt_args: Mapping[str, Any] | None) -> str:

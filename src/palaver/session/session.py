@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TextIO, TypeAlias, overload
 
 from palaver import erasure, providers, tools, wire
-from palaver.dialects.lists import messages_of
+from palaver.dialects.lists import SdkObject, is_one, messages_of
 from palaver.errors import Conflict, InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Entry, Handle, MessageEntry, Node, Toolset, TurnEnded, child_of, messages_in, rule, upto
@@ -46,7 +46,7 @@ from palaver.view import View
 
 _OWN_KEYS = ("palaver.", "palaver_")
 
-One: TypeAlias = Message | Mapping[str, Any] | providers.SdkObject
+One: TypeAlias = Message | Mapping[str, Any] | SdkObject
 """A message, as callers append it."""
 
 
@@ -760,7 +760,7 @@ class Dialog:
         if request is not None and any(answered for _, answered in given):
             self.calls.record(request)
         stored = self._write(*entries)
-        return stored[-1] if providers.is_one(message) else stored
+        return stored[-1] if is_one(message) else stored
 
     def _write(self, *entries: MessageEntry) -> tuple[Message, ...]:
         """Append messages that have this dialog's id, unless they are there, and return them as they are stored."""

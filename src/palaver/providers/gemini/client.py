@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from palaver.errors import MissingExtra, ProviderError
 from palaver.messages import thaw
 from palaver.providers.client import ClientProvider, streamed
+from palaver.providers.dialect import sdk_json
 from palaver.providers.failures import failed, unreadable
-from palaver.providers.lists import sdk_json
 from palaver.wire import Request
 
 try:

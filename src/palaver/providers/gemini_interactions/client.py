@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 from palaver.errors import ProviderError
 from palaver.messages import thaw
 from palaver.providers.client import streamed
+from palaver.providers.dialect import sdk_json
 from palaver.providers.failures import client_error
 from palaver.providers.gemini.client import PLACEHOLDER, GoogleProvider
-from palaver.providers.lists import sdk_json
 from palaver.wire import Request
 
 

@@ -1,0 +1,48 @@
+"""The schemas of tools, as any provider takes them, read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from reprlib import repr as shortened
+
+from palaver.dialects.lists import require_finite
+from palaver.errors import InvalidInput
+from palaver.log import ToolSpec
+from palaver.providers import Item
+
+_TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
+
+
+def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
+    """Return tool schemas of any dialect as the caller passed them, and read. A tool that the provider runs itself has only a name.
+
+    Raises:
+        InvalidInput: They are not a list of schemas.
+    """
+    if tools is None:
+        return (), ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
+        raise InvalidInput(f"The tools are {shortened(tools)}, not a list.", hint=_TOOLS_WANTED)
+    given = tuple(tools)
+    for index, tool in enumerate(given):
+        if not isinstance(tool, Mapping):
+            raise InvalidInput(f"Item {index} of the tools is {shortened(tool)}, not a schema.", hint=_TOOLS_WANTED)
+        require_finite(tool, f"Item {index} of the tools")
+    return given, tuple(spec for tool in given for spec in _specs(tool))
+
+
+def _specs(tool: Item) -> Iterator[ToolSpec]:
+    declared = tool.get("functionDeclarations") or tool.get("function_declarations")
+    for declaration in declared if isinstance(declared, list | tuple) else [tool]:
+        if not isinstance(declaration, Mapping):
+            raise InvalidInput(f"A tool declares {shortened(declaration)}, not a function.", hint=_TOOLS_WANTED)
+        inner = (declaration.get(key) for key in ("function", "custom"))
+        said: Item = next((value for value in inner if isinstance(value, Mapping)), declaration)
+        # the last is a custom tool's, which may hold a grammar
+        keys = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "format")
+        schema = next((said[key] for key in keys if key in said), None)
+        yield ToolSpec(
+            name=str(said.get("name") or said.get("type") or ""),
+            description=str(said.get("description") or ""),
+            parameters=schema if isinstance(schema, Mapping) else {},
+        )
