@@ -27,9 +27,9 @@ def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
     older, newer = Session.create(store, "same"), Session.create(store, "same")
     older.root.put_text("x")
     found = Session.open(store, "same")
-    assert (found.session_id, found.found_by, found.others) == (older.session_id, "name", 1)
+    assert (found.session_id, found.others) == (older.session_id, 1)
     by_id = Session.open(store, newer.session_id)
-    assert (by_id.session_id, by_id.found_by) == (newer.session_id, "id")
+    assert by_id.session_id == newer.session_id
 
 
 def test_open_by_the_first_digits(store: Store) -> None:
@@ -38,7 +38,7 @@ def test_open_by_the_first_digits(store: Store) -> None:
     assert Session.open(store, "c" * 32).session_id == named.session_id
     for last in ("10", "20"):
         store.create_session(SessionRecord(session_id=SessionId("ab" * 15 + last), name="build"))
-    assert Session.open(store, "ab" * 15 + "1").found_by == "prefix"
+    assert Session.open(store, "ab" * 15 + "1").session_id == "ab" * 15 + "10"
     with pytest.raises(Ambiguous) as caught:
         Session.open(store, "ababab")
     assert len(caught.value.candidates) == 2

@@ -3,10 +3,11 @@
 Specialised features are in separate modules: `calls`, `compaction`, `differences`, `erasure`, `retention`, …
 """
 
+from palaver.session.dialog import Dialog
 from palaver.session.messages import Messages
 from palaver.session.opened import UnknownPromptWarning
 from palaver.session.recall import searchable
-from palaver.session.session import Dialog, Session, rebuild
+from palaver.session.session import Session, rebuild
 from palaver.session.tree import DialogTreeNode, tree_from_dicts
 from palaver.transfer.landing import ReplayLogWarning
 from palaver.transfer.replay import Follower, LogBase, ReplayLog

@@ -186,16 +186,14 @@ _COMPARED = 1000  # newest sessions whose names are compared with one that is un
 
 
 class FoundSession(NamedTuple):
-    """A session, and how it was found.
+    """A session that was found.
 
     Attributes:
         record: The session.
-        by: `id`, `name` or `prefix`.
         others: How many other sessions have the same name; this one is the latest.
     """
 
     record: SessionRecord
-    by: str
     others: int = 0
 
 
@@ -209,17 +207,17 @@ def find_session(store: Store, reference: str) -> FoundSession:
     """
     if _ID.fullmatch(reference):
         try:
-            return FoundSession(store.session(SessionId(reference)), "id")
+            return FoundSession(store.session(SessionId(reference)))
         except NotFound:
             pass  # a name may look like an id
     named = list(store.sessions(name=reference))
     if named:
-        return FoundSession(named[0], "name", len(named) - 1)
+        return FoundSession(named[0], len(named) - 1)
     begun = store.sessions_beginning(reference, _MOST_NAMED) if _PREFIX.fullmatch(reference) else ()
     if len(begun) > 1:
         raise Ambiguous(reference, list(begun))
     if begun:
-        return FoundSession(store.session(begun[0]), "prefix")
+        return FoundSession(store.session(begun[0]))
     trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
     few = f"Of an id, give at least {MIN_PREFIX_DIGITS} digits." if _FEW.fullmatch(reference) else ""
     raise NotFound(
@@ -237,7 +235,7 @@ def only_session(store: Store, reference: str) -> SessionRecord:
         NotFound: There is none.
         Ambiguous: Several have this name; the error lists their ids.
     """
-    record, _, others = find_session(store, reference)
+    record, others = find_session(store, reference)
     if others:
         named = [session.session_id for session in store.sessions(name=reference)]
         raise Ambiguous(reference, named, hint="Name the session by its id.")
