@@ -30,8 +30,11 @@ _KEYS = {
     "ArrowDown": 40,
 }
 _WAIT = 60.0
-_QUIET = 0.06
-"""Seconds in which a page draws and asks for what it drew without, twice over."""
+_DRAWN = """new Promise((done) => {
+  setTimeout(done, 60);
+  requestAnimationFrame(() => requestIdleCallback(done));
+}).then(() => document.body.innerText)"""
+"""The text of a page that had a frame to draw, and to ask for what it drew without; no frame comes to a page behind another one."""
 
 _ENDED = {"Network.loadingFinished", "Network.loadingFailed"}
 
@@ -144,8 +147,7 @@ class Tab:
         end, before, quiet = time.monotonic() + _WAIT, "", 0
         while quiet < 2:
             assert time.monotonic() < end, (before, self._pending)
-            time.sleep(_QUIET)
-            text = self.text()
+            text = self.ask(_DRAWN)
             quiet = quiet + 1 if text == before and not self._pending else 0
             before = text
         return before
