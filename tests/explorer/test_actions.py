@@ -231,6 +231,7 @@ def test_entries_are_marked_by_keyboard_alone(shown: tuple[Tab, Dialog]) -> None
     address = tab.ask("location.href")
     _press(tab, "Fork here …")
     tab.press("u", "/", "Escape")
+    tab.settle()
     assert (tab.ask("location.href"), tab.ask("document.querySelectorAll('dialog').length")) == (address, 0)
     _press(tab, "Fork here …")
     _press(tab, "Fork")
