@@ -225,19 +225,22 @@ class _CopilotReader:
         source = fields.text(data, "source")
         human = Speaker.HUMAN if source in {"", "user"} and writer is self.writer else Speaker.MODEL
         attached = data.get("attachments")
-        about = {"attachments": clean(attached)} if attached else {}
+        parts = (
+            (f"{origin.record}.0", before.strip("\n"), Speaker.HARNESS),
+            (origin.record, typed, human),
+            (f"{origin.record}.2", after.strip("\n"), Speaker.HARNESS),
+        )
         counted = 1
-        for number, (text, speaker) in enumerate(((before, Speaker.HARNESS), (typed, human), (after, Speaker.HARNESS))):
+        for key, text, speaker in parts:
             if text.strip() or (speaker is human and (attached or not sent)):
-                message = _spoken(text.strip("\n") if speaker is not human else text, origin.record, at, speaker)
-                own: dict[str, Any] = {"id": f"{origin.record}{f'.{number}' if speaker is not human else ''}"}
-                own |= {"metadata": about} if speaker is human else {}
-                yield from writer.say(message.model_copy(update=own), origin, counted=counted)
+                about = {"attachments": clean(attached)} if attached and speaker is human else {}
+                yield from writer.say(_spoken(text, key, at, speaker, about), origin, counted=counted)
                 counted = 0
 
 
-def _spoken(text: str, key: str, at: float, speaker: Speaker) -> UserMessage:
-    return UserMessage(id=key, timestamp=at, contents=(TextContent(content=text),) if text else (), speaker=speaker)
+def _spoken(text: str, key: str, at: float, speaker: Speaker, about: Mapping[str, object] = NOTHING) -> UserMessage:
+    contents = (TextContent(content=text),) if text else ()
+    return UserMessage(id=key, timestamp=at, contents=contents, speaker=speaker, metadata={**about})
 
 
 def _answer(data: Mapping[str, object], key: str, at: float) -> AssistantMessage:

@@ -221,20 +221,18 @@ class _GeminiReader:
         model = fields.text(value, "model")
         self.model = self.model or model
         parts = _parts(value.get("content"))
-        calls = fields.objects(value, "toolCalls") or [
-            fields.mapping(part, "functionCall") for part in parts if "functionCall" in part
-        ]
+        calls = _calls(value, parts, key)
         spoken = [part for part in parts if not {"functionCall", "functionResponse"} & part.keys()]
         blocks = (*map(_thought, fields.objects(value, "thoughts")), *_blocks(spoken))
         pieces: list[tuple[str, Sequence[Content], object]] = []
         if first and (blocks or not calls):
             pieces.append((key, blocks, [value.get("content"), value.get("thoughts")]))
         for call in calls:
-            name, call_id = fields.text(call, "name"), fields.text(call, "id") or f"{key}:{fields.text(call, 'name')}"
+            name, call_id, args = fields.text(call, "name"), fields.text(call, "id"), fields.mapping(call, "args")
             if call_id not in self._called:
-                args: Any = fields.mapping(call, "args")
                 block = ToolCallContent.from_dict({"id": call_id, "name": name, "args": args})
                 pieces.append((f"{key}/{call_id}", (block,), [name, args]))
+        yield from self._answered(calls, at, item)
         counted = int(first)
         usage = fields.mapping(value, "tokens") if key not in self._metered else {}
         for identity, said, raw in pieces:
@@ -252,13 +250,13 @@ class _GeminiReader:
             self._metered.update((key,) if usage else ())
             counted, usage = 0, {}
             self._called.update(block.id for block in said if isinstance(block, ToolCallContent))
-            yield from self._answered(calls, identity, at, item)
-        yield from self._answered(calls, "", at, item)
+            yield from self._answered(calls, at, item)
 
-    def _answered(self, calls: Sequence[Mapping[str, object]], upto: str, at: float, item: Item) -> Iterator[Event]:
+    def _answered(self, calls: Sequence[Mapping[str, object]], at: float, item: Item) -> Iterator[Event]:
+        """Put the results of the calls that were made so far."""
         for call in calls:
             call_id, parts = fields.text(call, "id"), _parts(call.get("result"))
-            if parts and call_id in self._called and upto.endswith(call_id if upto else ""):
+            if parts and call_id in self._called:
                 failed = fields.text(call, "status") in {"error", "cancelled"}
                 moment = fields.moment(call.get("timestamp")) or at
                 yield from self._result(call_id, fields.text(call, "name"), parts, moment, item, failed=failed)
@@ -359,6 +357,15 @@ def _seen(value: Mapping[str, object]) -> bool:
 def _parts(content: object) -> list[Mapping[str, object]]:
     listed = content if isinstance(content, list) else [] if content in (None, "") else [content]
     return [part if isinstance(part, dict) else {"text": str(part)} for part in listed]
+
+
+def _calls(
+    value: Mapping[str, object], parts: Sequence[Mapping[str, object]], key: str
+) -> Sequence[Mapping[str, object]]:
+    """Return the calls of an answer, each with an id."""
+    told = [fields.mapping(part, "functionCall") for part in parts if "functionCall" in part]
+    calls = fields.objects(value, "toolCalls") or told
+    return [{**call, "id": fields.text(call, "id") or f"{key}:{number}"} for number, call in enumerate(calls)]
 
 
 def _words(value: Mapping[str, object]) -> str:
