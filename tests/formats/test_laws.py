@@ -61,6 +61,15 @@ def test_cut_file_that_is_whole_again_goes_on(tmp_path: Path) -> None:
             assert {one.session_id for one in before} <= {one.session_id for one in after}, kind
 
 
+def test_line_end_after_a_cut_changes_nothing(tmp_path: Path) -> None:
+    """A cut document is read or refused alike with a line end after it, as an editor adds one."""
+    for kind in DOCUMENTS:
+        whole = sample(kind)
+        for cut in range(len(whole) // 2, len(whole), max(len(whole) // 7, 1)):
+            found, ended = (read_or_refused(tmp_path, whole[:cut] + end) for end in (b"", b"\n"))
+            assert (found and (found.puts, found.codes())) == (ended and (ended.puts, ended.codes())), (kind, cut)
+
+
 # --- changed ----------------------------------------------------------------------------------------------------------------------
 
 

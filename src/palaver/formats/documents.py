@@ -113,7 +113,7 @@ _SIGNS = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)  # a str
 def _whole_part(text: str) -> object:
     """Return the complete part of a value that is cut off: values of an object, elements of its lists."""
     try:
-        value = from_json(text.encode(errors="replace"), allow_partial=True)
+        value = from_json(text.rstrip().encode(errors="replace"), allow_partial=True)
     except ValueError:
         return None
     brackets = [sign for sign in _SIGNS.findall(text) if len(sign) == 1 and sign != '"']

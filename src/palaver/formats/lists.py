@@ -101,7 +101,7 @@ def document_parts(member: Member, keys: Collection[str] = ()) -> Iterator[Item 
             yield element
             continue
         place = member.place(element.path)
-        yield from torn(element, place)
+        yield from torn(element, place, read=False)
         if element.whole:
             yield Item(element.nth, place, element.value, element.key)
 
@@ -191,12 +191,12 @@ def answer_fields(response: Mapping[str, object], cost: object) -> dict[str, Any
     }
 
 
-def torn(element: Element, place: str) -> Iterator[Loss]:
-    """Report the repairs of an element, and whether it is cut off or damaged."""
+def torn(element: Element, place: str, *, read: bool = True) -> Iterator[Loss]:
+    """Report the repairs of an element, and whether it is cut off or damaged; `read`: what is whole in such an element is read."""
     for code, reason in element.repairs:
         yield Loss(place=place, reason=f"{reason}.", code=code)
     if not element.whole:
-        reason = "It is cut off or damaged; what is whole in it was read."
+        reason = f"It is cut off or damaged{'; what is whole in it was read' if read else ', and not read'}."
         yield Loss(place=place, reason=reason, code="torn_tail", severity="loss")
 
 

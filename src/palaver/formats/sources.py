@@ -304,7 +304,7 @@ def _document(text: str) -> tuple[object, bool]:
     if rest.strip() and _value(first) is not None:
         return None, False
     whole = _value(text)
-    return (_value(text, "trailing-strings"), False) if whole is None else (whole, True)
+    return (_value(text.rstrip(), "trailing-strings"), False) if whole is None else (whole, True)
 
 
 def _value(text: str, partial: Literal["off", "trailing-strings"] = "off") -> object:
