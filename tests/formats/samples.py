@@ -285,13 +285,13 @@ def calls(found: Sequence[object]) -> bytes:
 LINES = ("claude-code", "codex", "pi", "gemini-cli", "copilot-cli", "entire")
 """The formats that are JSON lines."""
 
-ROWS = ("llm-log", "oasst", "openhands-events", "smolagents")
+ROWS = ("llm-log", "oasst", "openhands-events", "opentelemetry", "smolagents")
 """The formats that are JSON lines, each a whole conversation or request."""
 
 DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
-    *("atif", "chatgpt", "claude-ai", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
+    *("atif", "chatgpt", "claude-ai", "google-adk", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
 )
 """The formats that are a document, or an archive of documents."""
 

@@ -80,9 +80,12 @@ def test_input_after_a_compaction_is_the_shorter_one() -> None:
 def test_message_without_an_answer_is_reported() -> None:
     """What no answer followed is in no event: the report names it."""
     session = Session.create()
-    session.root.append([user("go"), model("ok"), user("and?")])
+    session.root.append([user("go"), model("ok", "a"), result("a"), user("and?")])
     lost = export(session.store, session.session_id, "otel-events").report.lost()
-    assert [(str(change.handle), change.what) for change in lost] == [(str(session.root.messages.handle(2)), "message")]
+    handles = [f"{session.root.messages.handle(2)}:0", str(session.root.messages.handle(3))]
+    assert {(str(change.handle), change.what) for change in lost} == set(
+        zip(handles, ("result", "message"), strict=True)
+    )
 
 
 def test_fork_has_the_answers_of_its_ancestors() -> None:

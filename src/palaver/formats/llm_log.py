@@ -12,8 +12,9 @@ from functools import partial
 from palaver.formats import fields
 from palaver.formats.dialogs import bad_record
 from palaver.formats.events import NOTHING, Event, Loss
+from palaver.formats.lineage import CallSurvey, LoggedCall
 from palaver.formats.records import Record
-from palaver.formats.snapshots import CallReader, CallSurvey, LoggedCall
+from palaver.formats.snapshots import CallReader
 from palaver.formats.sources import Member, SourceFile
 
 NAME = "llm-log"

@@ -13,8 +13,9 @@ from palaver.errors import UnsupportedTranscript
 from palaver.formats import fields
 from palaver.formats.dialogs import bad_record
 from palaver.formats.events import Event, Loss
+from palaver.formats.lineage import CallSurvey, LoggedCall
 from palaver.formats.records import MAX_LINE, parse
-from palaver.formats.snapshots import CallReader, CallSurvey, LoggedCall
+from palaver.formats.snapshots import CallReader
 from palaver.formats.sources import Member, SourceFile
 
 NAME = "openhands-llm-calls"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.dialects import dialect_of, item_reader
@@ -106,6 +107,20 @@ class PlainMessages:
         yield from unread.losses()
 
 
+PARTS: Mapping[str, str] = MappingProxyType(
+    {
+        "message.parts": "codeExecutionResult code_execution_result executableCode executable_code fileData file_data functionCall function_call "
+        "functionResponse function_response inlineData inline_data text thought thoughtSignature thought_signature videoMetadata video_metadata",
+        "message.parts.inlineData": "data displayName mimeType",
+        "message.parts.inline_data": "data display_name mime_type",
+        "message.parts.functionCall": "args id name",
+        "message.parts.function_call": "args id name",
+        "message.parts.functionResponse": "id name parts response scheduling willContinue",
+        "message.parts.function_response": "id name parts response scheduling will_continue",
+    }
+)
+"""The keys of a part of one of Gemini's contents that its reader reads, below the path `message`."""
+
 _CHATS = frozenset({"openai-chat", "anthropic"})
 """The dialects whose messages keep all keys, and beside which a log writes the answer."""
 PLAIN = (
@@ -144,12 +159,7 @@ PLAIN = (
             "system_instruction": "parts role",
             "tools": "functionDeclarations function_declarations",
             "message": "*",
-            "message.parts": "codeExecutionResult code_execution_result executableCode executable_code fileData file_data functionCall function_call "
-            "functionResponse function_response inlineData inline_data text thought thoughtSignature thought_signature videoMetadata video_metadata",
-            "message.parts.functionCall": "args id name",
-            "message.parts.function_call": "args id name",
-            "message.parts.functionResponse": "id name parts response scheduling willContinue",
-            "message.parts.function_response": "id name parts response scheduling will_continue",
+            **PARTS,
         },
     ),
     PlainMessages(

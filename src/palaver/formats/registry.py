@@ -19,6 +19,7 @@ from palaver.formats.copilot_cli import CopilotCli
 from palaver.formats.entire import EntireCompact
 from palaver.formats.events import Event, Loss
 from palaver.formats.gemini_cli import GeminiCli
+from palaver.formats.google_adk import GoogleAdk
 from palaver.formats.inspect_ai import InspectLog
 from palaver.formats.llm_log import LlmLog
 from palaver.formats.longmemeval import LongMemEval
@@ -29,6 +30,7 @@ from palaver.formats.openclaw_bench import OpenClawBench
 from palaver.formats.opencode import OpenCodeFormat
 from palaver.formats.openhands import OpenHandsCalls
 from palaver.formats.openhands_events import OpenHandsEvents
+from palaver.formats.opentelemetry import OpenTelemetry
 from palaver.formats.pi import PiFormat
 from palaver.formats.plain import PLAIN
 from palaver.formats.smolagents import Smolagents
@@ -91,6 +93,8 @@ FORMATS: tuple[TranscriptFormat, ...] = (
     OpenHandsCalls(),
     InspectLog(),
     Atif(),
+    OpenTelemetry(),
+    GoogleAdk(),
     CopilotCli(),
     ClineSession(),
     OpenClawBench(),

@@ -1,25 +1,23 @@
-"""Logs of model calls: each has the whole request and the answer of one call, so that the requests of a run grow.
+"""Logs of model calls: the messages of a run are the union of its requests, in order, each recorded once.
 
-The messages of a run are the union of its requests, in order, each recorded once. An invocation entry records the messages of each call. A
-request that continues an earlier one differently begins a branch.
+An invocation entry records the messages of each call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
+from palaver.errors import PalaverError
 from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded
-from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
-from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, run_key
+from palaver.formats.events import Branch, Conversation, Event, Loss
+from palaver.formats.lineage import CHAT, MARK, CallPlace, CallSurvey, LoggedCall
+from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, instruct, run_key
 from palaver.formats.unread import Unread
-from palaver.log import Invocation
-from palaver.messages import from_chat_dict
+from palaver.log import Derived, Invocation, Run
+from palaver.messages import words_of
 from palaver.plurals import counted
-
-_MARK = "cache_control"
-"""The mark at the end of a prefix for Anthropic's cache. It moves from call to call, so it is not part of a message."""
 
 _KEYS = {
     "": "args cost kwargs latency_sec messages response timestamp tools",
@@ -29,152 +27,31 @@ _KEYS = {
 """The keys of objects that are not kept whole."""
 
 
-class LoggedCall(NamedTuple):
-    """A call: its name, the request, the answer (or empty), and the whole object: messages, response, kwargs or args, timestamp, cost."""
+class _ShownMessage(NamedTuple):
+    """A message that a dialog shows: the point after it, the settings in force there, and its entries, or the text that stands for others."""
 
-    name: str
-    messages: Sequence[object]
-    response: Mapping[str, object]
-    value: Mapping[str, object]
-
-    @property
-    def at(self) -> float:
-        """When it was made, in seconds since 1970-01-01 UTC; 0.0 if not recorded."""
-        return fields.moment(self.value.get("timestamp")) or fields.moment(self.response.get("created"))
-
-    @property
-    def model(self) -> str:
-        """The model that answered, or empty."""
-        return fields.text(self.response, "model")
-
-    @property
-    def answer(self) -> Mapping[str, object]:
-        """The answering message, or empty."""
-        return fields.mapping(next(iter(fields.objects(self.response, "choices")), NOTHING), "message")
-
-    @property
-    def tools(self) -> object:
-        """The declared tools."""
-        return fields.mapping(self.value, "kwargs").get("tools") or self.value.get("tools")
-
-
-def _essence(message: object) -> bytes:
-    """Return a digest of a message's content. It is the same for an answer and for the form in which it is sent back."""
-    if not isinstance(message, dict):
-        return digest_of(message)
-    calls = [
-        [call.get("id"), *(fields.mapping(call, "function").get(name) for name in ("name", "arguments"))]
-        for call in fields.objects(message, "tool_calls")
-    ]
-    return digest_of([message.get("role"), _content(message.get("content")), calls, message.get("tool_call_id")])
-
-
-def _content(content: object) -> object:
-    """Return content without cache marks. Text is equal alone or as parts, and None is empty."""
-    if not isinstance(content, list):
-        return content or ""
-    parts = [
-        {name: value for name, value in part.items() if name != _MARK} if isinstance(part, dict) else part
-        for part in content
-    ]
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.keys() <= {"type", "text"}]
-    if len(texts) == len(parts) and all(isinstance(text, str) for text in texts):
-        return "\n".join(str(text) for text in texts)
-    return parts
-
-
-def _marked(message: object) -> bool:
-    """Return whether a message, or a part of it, has a cache mark."""
-    if not isinstance(message, dict):
-        return False
-    return _MARK in message or any(_MARK in part for part in fields.objects(message, "content"))
-
-
-Reading: TypeAlias = Callable[[], LoggedCall | Loss]
-"""Reads a call again."""
-
-
-# --- the order of the calls ---------------------------------------------------------------------------------------------------
-
-
-class _CallPlace(NamedTuple):
-    """A call's place in the run.
-
-    Attributes:
-        read: Reads it again.
-        dialog: The number of its dialog.
-        shared: The number of sent messages that the dialog already has, including inherited ones.
-        parent: The number of the dialog that this one forks from, if this call begins it; or else -1.
-    """
-
-    read: Reading
-    dialog: int
-    shared: int
-    parent: int = -1
-
-
-class CallSurvey:
-    """The first pass: finds the order of the calls, and the dialog that each continues."""
-
-    def __init__(self, calls: Iterable[tuple[Reading, LoggedCall | Loss]], place: str, *, timed: bool) -> None:
-        """Read the calls once; `place` is that of the whole run. With `timed`, their times are their order, else the calls are in order."""
-        self.losses: list[Loss] = []
-        self.place = place
-        self.first: LoggedCall | None = None
-        known: list[tuple[float, str, Reading, list[bytes], bytes]] = []
-        for read, call in calls:
-            if isinstance(call, Loss):
-                self.losses.append(call)
-                continue
-            if self.first is None or call.at < self.first.at:  # files of an archive are in no particular order
-                self.first = call._replace(messages=(), value={"timestamp": call.at})
-            answer = _essence(call.answer) if call.answer else b""
-            known.append((call.at, call.name, read, [_essence(message) for message in call.messages], answer))
-        # the messages of each dialog, each with the dialog that contains it
-        self._said: list[list[tuple[bytes, int]]] = []
-        ordered = sorted(known, key=lambda call: call[:2]) if timed else known
-        self.steps = tuple(self._step(read, sent, answer) for _, _, read, sent, answer in ordered)
-        self.longest = max(self._said, key=len, default=[])
-
-    def _step(self, read: Reading, sent: Sequence[bytes], answer: bytes) -> _CallPlace:
-        """Find the dialog that has most of the sent messages. If it continues differently, the call begins a branch."""
-        known = ((_common(said, sent), number) for number, said in enumerate(self._said))
-        shared, dialog = max(known, default=(0, -1))
-        parent = -1
-        if dialog < 0 or shared < len(self._said[dialog]):
-            parent = dialog
-            self._said.append(self._said[dialog][:shared] if dialog >= 0 else [])
-            dialog = len(self._said) - 1
-        new = [*sent[shared:], *([answer] if answer else [])]
-        self._said[dialog].extend((message, dialog) for message in new)
-        return _CallPlace(read, dialog, shared, parent)
-
-
-def _common(said: Sequence[tuple[bytes, int]], sent: Sequence[bytes]) -> int:
-    """Count the leading messages that a request shares with a dialog."""
-    pairs = enumerate(zip(said, sent, strict=False))
-    return next((number for number, (message, other) in pairs if message[0] != other), min(len(said), len(sent)))
-
-
-# --- the run ------------------------------------------------------------------------------------------------------------------
+    end: Mark
+    settings: bytes
+    piece: Run | Derived | None
 
 
 class CallReader:
     """The second pass: puts the new messages of each call, an invocation, and the answer."""
 
-    def __init__(self, survey: CallSurvey, ordinal: int, name: str, owner: str) -> None:
-        """Begin the second pass over a run, the `ordinal`-th of its file, for a format and the agent that owns the dialogs."""
+    def __init__(self, survey: CallSurvey, ordinal: int, name: str, owner: str, key: str = "") -> None:
+        """Begin the second pass over a run, the `ordinal`-th of its file, for a format and the agent that owns the dialogs. `key` names it."""
         self._survey = survey
         self._format = name
         self._owner = owner
         self._ordinal = ordinal
         first = survey.first
-        self._key = "" if first is None else run_key(fields.text(first.response, "id"), first.at)
+        self._key = key or ("" if first is None else run_key(fields.text(first.response, "id"), first.at))
         self._skipped = Skipped()
-        self._unread = Unread(_KEYS)
+        self._unread = Unread(_KEYS if survey.dialect is CHAT else {})
         self._writers: list[DialogWriter] = []
-        self._tools: list[bytes] = []
-        self._marks: list[list[tuple[Mark, bytes]]] = []  # after each message of each dialog, with the tools in force
+        self._settings: list[bytes] = []
+        self._shown: list[list[_ShownMessage]] = []
+        self._counts: list[int] = []  # the messages of each dialog, also those that a compaction left out
         self._elsewhere = 0
 
     def events(self) -> Iterator[Event]:
@@ -185,7 +62,9 @@ class CallReader:
             ordinal=self._ordinal,
             model="" if first is None else first.model,
             started_at=0.0 if first is None else first.at,
-            main=_name(steps[-1].dialog) if steps else "main",
+            main=next(
+                (_name(step.dialog) for step in reversed(steps) if step.dialog not in self._survey.inner), "main"
+            ),
             metadata={"calls": len(steps)},
         )
         yield from self._survey.losses
@@ -200,7 +79,7 @@ class CallReader:
         yield from self._unread.losses()
         yield from self._skipped.losses(self._survey.place)
 
-    def _step(self, step: _CallPlace, number: int) -> Iterator[Event]:
+    def _step(self, step: CallPlace, number: int) -> Iterator[Event]:
         call = step.read()
         if isinstance(call, Loss):  # it could be read a moment ago
             yield call
@@ -210,60 +89,102 @@ class CallReader:
             yield from self._open(step, call)
         writer = self._writers[step.dialog]
         record = fields.text(call.response, "id") or call.name
-        tools = digest_of(call.tools) if call.tools else b""
-        if tools != self._tools[step.dialog]:
-            self._tools[step.dialog] = tools
-            origin = Item(number, call.name, call.tools).origin(f"{record}:tools")
-            yield from guarded(call.name, declare(writer, call.tools, call.at, origin))
+        yield from self._set(step, number, record, call)
+        if step.kept:
+            yield from guarded(call.name, self._compact(step, number, record, call))
         for place in range(step.shared, len(call.messages)):
             item = Item(number, f"{call.name}, messages[{place}]", call.messages[place])
-            yield from self._message(item, place, step, call)
+            yield from self._message(item, step, call)
         origin = Item(number, call.name, call.value).origin(f"{record}:call")
         yield from guarded(call.name, (writer.put(entry, origin) for entry in (_invocation(call),)))
         if call.answer:
             item = Item(number, f"{call.name}, response", call.answer)
-            yield from self._message(item, len(call.messages), step, call, answers=True)
+            yield from self._message(item, step, call, answers=True)
         else:
             yield bad_record(f"{call.name}, response", "it has no answer")
         for _ in fields.objects(call.response, "choices")[1:]:
             self._skipped.record("further choice", "answers that the run did not continue with")
 
-    def _open(self, step: _CallPlace, call: LoggedCall) -> Iterator[Event]:
+    def _set(self, step: CallPlace, number: int, record: str, call: LoggedCall) -> Iterator[Event]:
+        """Put the instructions and the tools, if they are others than before."""
+        tools, told = call.tools, call.instructions
+        settings = digest_of([tools, told]) if tools or told else b""
+        if settings == self._settings[step.dialog]:
+            return
+        self._settings[step.dialog] = settings
+        writer = self._writers[step.dialog]
+        origin = Item(number, call.name, told).origin(f"{record}:instructions")
+        yield from guarded(call.name, instruct(writer, told, call.at, origin))
+        origin = Item(number, call.name, tools).origin(f"{record}:tools")
+        yield from guarded(call.name, declare(writer, tools, call.at, origin))
+
+    def _open(self, step: CallPlace, call: LoggedCall) -> Iterator[Event]:
         key = _name(step.dialog)
-        marks = self._marks[step.parent][: step.shared] if step.parent >= 0 else []
-        if step.parent < 0:
-            writer, tools = DialogWriter(key, self._format), b""
-        elif marks:
-            writer, tools = marks[-1][0].writer.fork(key, marks[-1][0]), marks[-1][1]
+        shown = self._shown[step.parent][: step.shared] if step.parent >= 0 else []
+        if not self._writers or (step.dialog in self._survey.inner and step.parent < 0):
+            writer, settings = DialogWriter(key, self._format), b""
+        elif shown:
+            writer, settings = shown[-1].end.writer.fork(key, shown[-1].end), shown[-1].settings
         else:
             first = self._writers[0]
-            writer, tools = first.fork(key, Mark(first, 0, "", {})), b""
+            writer, settings = first.fork(key, Mark(first, 0, "", {})), b""
         self._writers.append(writer)
-        self._tools.append(tools)
-        self._marks.append(marks)
-        yield writer.branch(self._owner)
+        self._settings.append(settings)
+        self._shown.append(shown)
+        self._counts.append(step.shared)
+        if step.parent < 0 and len(self._writers) > 1 and call.inside:
+            about = {"inside": call.inside}
+            yield Branch(
+                dialog=key, parent="main", owner=call.agent or self._owner, relation="subagent", metadata=about
+            )
+        else:
+            yield writer.branch(call.agent or self._owner)
         if step.parent >= 0:
             reason = f"This call sent other messages than the ones before it from message {step.shared} on: a branch."
             yield Loss(place=call.name, reason=reason, code="rewritten", severity="note")
 
-    def _message(
-        self, item: Item, place: int, step: _CallPlace, call: LoggedCall, *, answers: bool = False
-    ) -> Iterator[Event]:
-        yield from guarded(item.place, self._said(item, place, step, call, answers=answers))
-        self._marks[step.dialog].append((self._writers[step.dialog].mark(), self._tools[step.dialog]))
+    def _compact(self, step: CallPlace, number: int, record: str, call: LoggedCall) -> Iterator[Event]:
+        """Put what the call sent in place of earlier messages: those that it kept, and texts."""
+        writer, before = self._writers[step.dialog], self._shown[step.dialog]
+        pieces: list[Run | Derived | None] = []
+        for place, known in enumerate(step.kept):
+            text = "" if known >= 0 else self._words(call.messages[place])
+            derived = Derived(text=text, label="summary", sources=tuple(writer.spans())) if text else None
+            pieces.append(before[known].piece if known >= 0 else derived)
+        entry = writer.compaction([piece for piece in pieces if piece is not None], at=call.at)
+        yield writer.put(entry, Item(number, call.name, [*call.messages[: step.shared]]).origin(f"{record}:compaction"))
+        self._shown[step.dialog] = [
+            _ShownMessage(writer.mark(), self._settings[step.dialog], piece) for piece in pieces
+        ]
 
-    def _said(self, item: Item, place: int, step: _CallPlace, call: LoggedCall, *, answers: bool) -> Iterator[Event]:
+    def _words(self, value: object) -> str:
+        try:
+            message = self._survey.dialect.read(value)
+        except (PalaverError, ValueError, TypeError):
+            return ""
+        return "\n\n".join(filter(None, map(words_of, message.contents)))
+
+    def _message(self, item: Item, step: CallPlace, call: LoggedCall, *, answers: bool = False) -> Iterator[Event]:
+        writer = self._writers[step.dialog]
+        start = writer.count
+        yield from guarded(item.place, self._said(item, step, call, answers=answers))
+        piece = writer.run(start, writer.count) if writer.count > start else None
+        self._shown[step.dialog].append(_ShownMessage(writer.mark(), self._settings[step.dialog], piece))
+        self._counts[step.dialog] += 1
+
+    def _said(self, item: Item, step: CallPlace, call: LoggedCall, *, answers: bool) -> Iterator[Event]:
         value = item.expect()
+        place = self._counts[step.dialog]
         record = f"{_name(step.dialog)}:{place}"
         about: dict[str, Any] = {"timestamp": call.at, "id": f"{self._key or self._format}:{record}"}
         if answers:
-            about |= answer_fields(call.response, call.value.get("cost"))
+            about |= {**answer_fields(call.response, call.value.get("cost")), "provider": call.provider}
         longest = self._survey.longest
-        counts = place < len(longest) and longest[place][1] == step.dialog
+        counts = step.dialog in self._survey.inner or (place < len(longest) and longest[place] == step.dialog)
         self._elsewhere += not counts
         said = {name: field for name, field in value.items() if field is not None or name == "content"}
-        origin = item.origin(record)
-        yield from self._writers[step.dialog].say(from_chat_dict(said, **about), origin, counted=int(counts))
+        message = self._survey.dialect.read(said, **about)
+        yield from self._writers[step.dialog].say(message, item.origin(record), counted=int(counts))
 
 
 def _name(dialog: int) -> str:
@@ -284,3 +205,10 @@ def _invocation(call: LoggedCall) -> Invocation:
         "cost": call.value.get("cost"),
     }
     return Invocation(model=call.model, manifest={name: clean(value) for name, value in sent.items()}, at=call.at)
+
+
+def _marked(message: object) -> bool:
+    """Return whether a message, or a part of it, has a cache mark."""
+    if not isinstance(message, dict):
+        return False
+    return MARK in message or any(MARK in part for part in fields.objects(message, "content"))

@@ -18,8 +18,9 @@ from pydantic_core import to_jsonable_python
 
 from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
 from palaver.context.fit import Fit
-from palaver.dialects import read_messages
+from palaver.dialects import item_reader
 from palaver.errors import MissingExtra
+from palaver.formats.google_adk import message_of
 from palaver.ids import DialogId, derive_dialog_id, new_session_id, now
 from palaver.integrations.keyed import Keyed, annotate, append, create, in_thread, step
 from palaver.integrations.request_fitter import RequestFitter
@@ -301,28 +302,8 @@ def _json(state: Mapping[str, Any]) -> _Json:
 
 def _entry(event: _Json) -> Entry:
     """Return the entry of an event: its own JSON, and the message where it says something."""
-    known = Custom.exact(_EVENT, event)
-    content = _content(event)
-    if content is None:
-        return known
-    (message,) = read_messages([content], "gemini")
-    about = {
-        "name": event.get("author") or None,
-        "model": event.get("modelVersion"),
-        "usage": event.get("usageMetadata"),
-    }
-    said = message.model_copy(update={key: value for key, value in about.items() if value})
-    return MessageEntry(message=said, raw=known.raw)
-
-
-def _content(event: _Json) -> _Json | None:
-    """Return what an event says, or None. Where its content has no role that Gemini knows, the author decides; spoken words are in a transcription."""
-    by_author = "user" if event.get("author") == "user" else "model"
-    content = event.get("content") or {}
-    if content.get("parts"):
-        return content if content.get("role") in {"user", "model", "function"} else content | {"role": by_author}
-    heard = ((role, event.get(f"{way}Transcription") or {}) for role, way in (("user", "input"), ("model", "output")))
-    return next(({"role": role, "parts": [{"text": said["text"]}]} for role, said in heard if said.get("text")), None)
+    known, message = Custom.exact(_EVENT, event), message_of(event, item_reader("gemini"))
+    return known if message is None else MessageEntry(message=message, raw=known.raw)
 
 
 # --- requests ----------------------------------------------------------------------------------------------------------

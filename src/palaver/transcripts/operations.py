@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from palaver.dialects.genai import COMPACTED, COMPACTIONS, messages_in, part_of
+from palaver.dialects.genai import COMPACTED, COMPACTIONS, EVENT, messages_in, part_of
 from palaver.ids import DialogId
 from palaver.log import Handle, MessageEntry, Span, every_header
 from palaver.log.headers import NOTHING
@@ -22,15 +22,11 @@ from palaver.view.fold import Fold
 from palaver.wire import How
 from palaver.wire.script import ChangeNotes
 
-EVENT = "gen_ai.client.inference.operation.details"
-"""The name of the event."""
-
 
 def lost_in_events(view: View, notes: ChangeNotes) -> None:
     """Note what events of a view do not have."""
-    answered = max((index for index, shown in enumerate(view.exchanges) if shown.role is Role.ASSISTANT), default=-1)
-    for exchange in view.exchanges[answered + 1 :]:
-        notes.add(exchange.first, "message", How.DROPPED, "no answer follows it, and an event is an answer")
+    for place, what in _unanswered(view):
+        notes.add(place, what, How.DROPPED, "no answer follows it, and an event is an answer")
     for exchange in view.exchanges:
         for block in exchange.blocks():
             if isinstance(block.content, ThinkingContent) and (block.content.artefact or block.content.redacted):
@@ -41,6 +37,14 @@ def lost_in_events(view: View, notes: ChangeNotes) -> None:
             notes.add(
                 exchange.first, "media", How.DROPPED, "events have the types of images and sounds, not their bytes"
             )
+
+
+def _unanswered(view: View) -> Iterator[tuple[Handle | None, str]]:
+    """Yield the results of the last answer, and the messages after it."""
+    answered = max((index for index, shown in enumerate(view.exchanges) if shown.role is Role.ASSISTANT), default=-1)
+    for turn in view.exchanges[answered].turns[1:] if answered >= 0 else ():
+        yield from ((block.origin, "result") for block in turn.blocks if not block.derived)
+    yield from ((exchange.first, "message") for exchange in view.exchanges[answered + 1 :])
 
 
 def operations(store: Store, view: View) -> Iterator[bytes]:
