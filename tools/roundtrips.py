@@ -43,11 +43,11 @@ TARGETS = tuple(form for form in export_forms() if form != "markdown")
 
 HEAD = """# Round trips
 
-What of a recorded session survives source → palaver → target → palaver, in the formats that palaver reads and writes. `all` means that every text, call,
-result, image and readable thinking of the source came back; other cells list what did not, as came back/had. Blank space in texts does not count, and
-neither does a text that palaver or the target added. `palaver export` lists each loss with its reason.
+Recorded sessions were imported, exported to each target format, and imported again. `all` means that every text, call, result, image and readable thinking of the
+source came back. Other cells count what did not: 3/38 means that 3 of 38 came back. White space does not count, nor do texts that palaver or the target added.
+`palaver export` lists each loss with its reason.
 
-Signed and encrypted thinking is for one provider, and is not counted. `python tools/roundtrips.py` writes this page from recorded sessions.
+Signed and encrypted thinking belongs to one provider and is not counted. `python tools/roundtrips.py` writes this page from recorded sessions.
 
 """
 

@@ -98,7 +98,7 @@ def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
 
 
 def decided_calls(store: Store, dialog_id: DialogId) -> tuple[ToolCallContent, ...]:
-    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and need no person any more."""
+    """Return the calls of a dialog's turn and its sub-agents' turns that have not begun and no longer need a person."""
     session_id = store.node(dialog_id).session_id
     waiting = _not_begun(store, session_id, dialog_id)
     return tuple(
@@ -119,7 +119,7 @@ def standing(store: Store, session_id: SessionId, tool: str) -> Approval | None:
 
 
 def _without_person(store: Store, session_id: SessionId, turn: TurnState, call: ToolCallContent) -> Approval | None:
-    """Return the decision about a call that waits which nobody need make: a standing one, or the refusal of an expired call."""
+    """Return the decision about a waiting call that needs no person: a standing one, or the refusal of an expired call."""
     if call.id not in turn.awaited:
         return None
     if turn.expired:
@@ -134,7 +134,7 @@ def repeated(known: Approval, call: ToolCallContent) -> Approval:
 
 
 def settle_without_person(dialog: Dialog) -> bool:
-    """Record the decisions about calls that wait which nobody need make, those of sub-agents included. Return whether there were any."""
+    """Record the decisions about waiting calls that need no person, including those of sub-agents. Return whether there were any."""
     store, session_id = dialog.store, dialog.session_id
     waiting = tuple(_not_begun(store, session_id, dialog.dialog_id))
     undecided = ((place, turn, call) for place, turn, call in waiting if call.id not in turn.decisions)
@@ -194,7 +194,7 @@ def decide(dialog: Dialog, call_id: str, decision: Decision, *, replace: bool = 
     Raises:
         Conflict: The call has a decision, and `replace` is False. Of two that are made at once, one is recorded.
         NotFound: Neither the dialog's newest answer nor its sub-agents' have this call, or the call has begun or has a result.
-        Ambiguous: Calls of several dialogs that wait have this id: some providers number the calls of each answer anew.
+        Ambiguous: Waiting calls of several dialogs have this id: some providers number the calls of each answer from 0.
     """
     if replace:
         return _decide(dialog, call_id, decision)
@@ -222,7 +222,7 @@ def _decide(dialog: Dialog, call_id: str, decision: Decision, *, replace: bool =
 
 
 def abandon(dialog: Dialog) -> None:
-    """Record that the conversation goes on without the calls of a dialog and its sub-agents that wait for a decision."""
+    """Record that the conversation continues without the waiting calls of a dialog and its sub-agents."""
     # read whole before the writes
     waiting = tuple(_not_begun(dialog.store, dialog.session_id, dialog.dialog_id))
     turn = read_turn(dialog.store, dialog.dialog_id)

@@ -36,7 +36,7 @@ _AUTHOR = {
 
 
 class CheckpointWarning(UserWarning):
-    """The files were not kept when a turn began; the turn goes on, and a rewind to before it leaves files as they are."""
+    """The files were not saved when a turn began; the turn continues, and a rewind to before it does not change files."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def undo_of(dialog: Dialog) -> Any:  # noqa: ANN401 - the hook's own JSON
 
 
 def git_checkpoint(folder: str | os.PathLike[str] = ".") -> Checkpoint:
-    """Return a hook for the work tree of git that a folder is in: each snapshot is a commit with a ref of its own, below `refs/palaver/`.
+    """Return a hook for the git work tree that a folder is in: each snapshot is a commit with its own ref below `refs/palaver/`.
 
     The user's index, branches, HEAD and stash stay as they are. Ignored files are neither kept nor restored.
 

@@ -52,7 +52,7 @@ class Limits:
         tokens: Tokens read and written, cached ones included.
         calls: Requests to models, those that fail and those of summaries included.
         seconds: Seconds in which a turn runs; those in which it waits for a person do not count.
-        per: In what: a `turn`, which begins anew with each message of the user after it stopped, a `session` or a `subject`.
+        per: What is limited: a `turn` (reset by each user message after it stopped), a `session` or a `subject`.
     """
 
     dollars: float | None = None

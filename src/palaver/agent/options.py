@@ -188,7 +188,7 @@ class CallArguments(TypedDict, total=False):
         take_over: Whether to continue a turn that another process began and did not end, because the caller knows that it runs no more: its queue
             runs one job a session. Should it run after all, its next step raises `Conflict`. Default: False.
         more: What this call allows in addition to the limit of the same `per`, for the turn, the session or the subject. The log records it.
-        abandon: Whether to go on without the decisions that calls wait for. The model reads that they were not run. Default: False.
+        abandon: Whether to continue without deciding the waiting calls. The model reads that they were not run. Default: False.
         messages: A conversation that the caller keeps, answered in a new dialog. The last message is the user's.
         prompt_args: The variables of the system prompt, if the call opens a dialog: with `messages`, or the first of an agent.
     """

@@ -61,7 +61,7 @@ class RejectedAnswer:
 
 
 def unfinished(message: Message) -> bool:
-    """Return whether the answer goes on when the model is asked again."""
+    """Return whether the answer continues when the model is asked again."""
     return message.stop_reason in UNFINISHED
 
 
@@ -101,7 +101,7 @@ class TurnState:
         outcome: How it last ended: `final`, `failed`, `interrupted` or `waiting`; empty before that.
         prompt: The path of the prompt that governs it, or empty.
         process: The process that last began or continued it, or empty.
-        decide_within: Seconds after which a call that nobody decided is refused, or None.
+        decide_within: Seconds after which an undecided call is refused, or None.
         answered: When the newest answer was recorded.
         response: The model's newest answer in it, or None.
         answers: The results of that answer's calls, by call id.
@@ -114,7 +114,7 @@ class TurnState:
         rounds: The number of answers that called tools or were not finished.
         executed: The calls that have results, to find repeats.
         said: Whether a message followed the newest answer.
-        overtaken: Whether a message came after the turn had stopped. Calls that need no decision and have not begun are then given up.
+        overtaken: Whether a message came after the turn had stopped. Calls that need no decision and have not begun are then abandoned.
         inbox: Messages that arrived and are not yet delivered, by the number of their entry.
         seen: The number of the next entry to read.
     """

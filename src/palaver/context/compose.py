@@ -36,7 +36,7 @@ class Policy(ContextManager):
         model_name: The model whose window and tokens count; empty when the caller passes the budget.
         max_tokens: The window in tokens, the request and its answer together; None for the model's own.
         parameters: The constructor's own parameters, each with its bounds; other values raise `InvalidInput`.
-        asks_provider: Whether the provider compacts the conversation; then its plans are never committed, and each is made from the log anew.
+        asks_provider: Whether the provider compacts the conversation; then its plans are never committed, and each is computed from the log.
         acts_within_limit: Whether the policy may change a view that fits its budget; where it never does, `compose` does not ask it about such a view.
         complete: True when the policy shows everything or nothing: `compose` raises `InfeasibleBudget` instead of cutting further.
         enabled: False when the policy does nothing: `compose` sends the view as it is, also one that exceeds the budget.
@@ -113,7 +113,7 @@ class Policy(ContextManager):
         return Budget.parse(self._words, self.model_name or model_name or None)
 
     def compact_at(self, budget: Budget) -> int:  # noqa: ARG002 - most ask no provider
-        """Return from how many tokens the provider is asked to compact the conversation by itself; 0 for never."""
+        """Return the number of tokens from which the provider is asked to compact the conversation; 0 for never."""
         return 0
 
     def for_profile(self, profile: Profile) -> Policy:  # noqa: ARG002 - most plan alike for all

@@ -207,7 +207,7 @@ def due(view: View, plan: Plan, *, anew: bool = False) -> tuple[Exchange, ...]:
     Args:
         view: The view that the plan was made for.
         plan: The plan.
-        anew: Whether to include what was summarised, too.
+        anew: Whether to include content that was summarised before.
     """
     running = _running(view)
     covered = () if anew or running is None else _sources(running)
@@ -263,7 +263,7 @@ async def summarize(  # noqa: PLR0913 - what a summary is made of
         meter: Counts tokens.
         headings: The sections; a mapping says what belongs in each.
         focus: What to dwell on.
-        anew: Whether to summarise from scratch what was summarised before.
+        anew: Whether to summarise again content that was summarised before.
     """
     old, covered = _running(view), due(view, composed.plan, anew=anew)
     done = Summarized(composed=composed, summary=view.summary)

@@ -24,7 +24,7 @@ class MessageDialect(Protocol):
         """Return a function that reads the items of one list in order.
 
         It takes an item, as JSON or as the framework's object, and fields for messages to which the item gives none, such as `timestamp`. It returns
-        the item's messages and raises InvalidMessage for a value that is no item of this dialect. What it does not know it keeps as UnknownContent.
+        the item's messages and raises InvalidMessage for a value that is not an item of this dialect. It keeps unknown content as UnknownContent.
         """
         ...
 

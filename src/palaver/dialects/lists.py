@@ -325,7 +325,7 @@ def _api(name: str) -> Dialect:
 
 
 def dialect_of(items: Sequence[Any], tools: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the dialect that something in a list of items, or in the tools beside it, is a sign of; an empty text where nothing is."""
+    """Return the dialect that a list of items, or its tools, shows; an empty text if nothing shows one."""
     first = _claimed(items[0]) if items else ""
     return first or next((name for name, _ in _signs(items, tools)), "")
 

@@ -43,8 +43,7 @@ class WrittenList(NamedTuple):
 def write_messages(messages: Iterable[Message], dialect: str, *, model: str = "") -> WrittenList:
     """Write messages as a list of a dialect.
 
-    The list is valid: results follow their calls, an interrupted call has a result that says so, empty messages are left out, a text replaces an image or
-    sound whose bytes are in a store and not in memory.
+    The list is valid: results follow their calls, an interrupted call has a result that says so, and empty messages are left out. A text replaces an image or sound whose bytes are in a store and not in memory.
 
     Args:
         messages: The messages, oldest first.
@@ -92,7 +91,7 @@ def write_view(view: View, dialect: str, load: Load) -> WrittenView:
     Args:
         view: The view.
         dialect: One of the dialects of `read_messages`.
-        load: Returns the bytes of an image or sound by its digest. A text stands where they are lost or erased.
+        load: Returns the bytes of an image or sound by its digest. A text replaces lost or erased ones.
 
     Raises:
         InvalidInput: No dialect has this name.

@@ -43,7 +43,7 @@ class Heading:
 
 
 class Continuing(NamedTuple):
-    """How a tool goes on with a transcript.
+    """How a tool continues a transcript.
 
     Attributes:
         tool: The tool's name.

@@ -155,7 +155,7 @@ class Fleet:
         """Write a user's message to the inbox of a session, and wake it, in one transaction. Return the session's id.
 
         Args:
-            session: The session's id or name. One that does not exist is begun by its agent.
+            session: The session's id or name. If it does not exist, its agent begins it.
             text: The message.
 
         Raises:

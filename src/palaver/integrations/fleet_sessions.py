@@ -48,7 +48,7 @@ class FleetSessions:
         self._agent_of = agent_of
 
     def record(self, session_id: SessionId) -> SessionRecord | None:
-        """Return the record of a session, or None for one that was erased or lies in the trash."""
+        """Return the record of a session, or None if it was erased or is in the trash."""
         try:
             record = self._store.session(session_id)
         except (NotFound, Erased):

@@ -35,7 +35,7 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "stability": ("the share of a request with which the next begins", lambda row: (row.stable, row.stable_of)),
         "tokens": ("the tokens of a request", lambda row: (row.tokens, row.calls)),
         "frr": (
-            "of the names that a call takes up again, such as files and ids, the share that its view still has",
+            "of the names that a call repeats, such as files and ids, the share that its view still has",
             lambda row: (row.in_view, row.references),
         ),
         "frr_recall": ("the same, or brought back by a lookup", lambda row: (row.reached, row.references)),

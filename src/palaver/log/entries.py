@@ -142,7 +142,7 @@ class Approval(Entry):
 
     Attributes:
         call_id: The call.
-        decision: `approve`, `deny`, `edit`, or `abandon` when the conversation goes on without it.
+        decision: `approve`, `deny`, `edit`, or `abandon` when the conversation continues without it.
         by: Who decided, or empty.
         reason: Why, for the model, or None.
         arguments: The arguments to run it with instead, when the decision is `edit`.
@@ -243,7 +243,7 @@ class BranchSummary(Entry):
 
 
 class Custom(Entry):
-    """A record of an extension, or of an importer for what has no kind of its own. No model sees it.
+    """A record of an extension, or of an importer for content without an entry kind. No model sees it.
 
     `data` is made storable: a NUL or a lone surrogate in it is replaced, and keys are sorted. `Custom.exact` keeps a value as it is.
 

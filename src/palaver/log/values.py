@@ -100,7 +100,7 @@ class Redaction(LogValue):
 
 
 class Erasure(LogValue):
-    """The mark of an entry whose words were erased.
+    """The mark of an erased entry.
 
     Attributes:
         at: When, in seconds since 1970-01-01 UTC.
@@ -251,7 +251,7 @@ class Omitted(LogValue):
 
 
 class Derived(LogValue):
-    """A text in the view that nobody said: a record, a summary.
+    """A derived text in the view: a record, a summary.
 
     Attributes:
         text: What the model sees. It is stored, so that no past view depends on running a policy again.

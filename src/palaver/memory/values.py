@@ -142,7 +142,7 @@ class Values:
 
 
 def shared_values(store: Store, name: str = "values") -> Values:
-    """Return the values of a name that a whole store shares. They lie in a session of their own, which lists show by this name.
+    """Return the values of a name that a whole store shares. They are in a session of their own, which lists show by this name.
 
     Raises:
         InvalidInput: They are in the trash.

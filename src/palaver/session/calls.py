@@ -126,7 +126,7 @@ class ModelCall:
         return None if answer is None else answer.usage
 
     def left_out(self) -> tuple[Omission, ...]:
-        """Return what the provider says it left out of the request by itself, such as thinking that was bound to other words.
+        """Return what the provider says it left out of the request, such as thinking that was bound to other content.
 
         Raises:
             NotReproducible: As for `request`.

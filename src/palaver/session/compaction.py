@@ -223,7 +223,7 @@ class Compactions:
         focus: str = "",
         anew: bool = False,
     ) -> CompactionPreview:
-        """Preview a compaction with a summary besides the record; with the record alone where the summarizer fails.
+        """Preview a compaction with a summary and the record; with the record alone if the summarizer fails.
 
         Args:
             summarizer: Writes the summary; the policy says under which headings.
@@ -232,7 +232,7 @@ class Compactions:
             model: As for `preview`.
             trigger: As for `preview`.
             focus: What the summarizer should describe in detail.
-            anew: Whether to summarise again what was summarised before.
+            anew: Whether to summarise again content that was summarised before.
 
         Raises:
             InfeasibleBudget: The part that every view must show is larger than the budget.
@@ -347,7 +347,7 @@ class Compactions:
     # --- undoing ----------------------------------------------------------------------------------------------------------------------
 
     def undo(self) -> Handle:
-        """Undo the newest compaction that is in force, by an entry of its own: what it left out is shown again.
+        """Undo the newest compaction in force by writing an entry: its omissions are shown again.
 
         Compactions are a stack: a second undo reverts the one before. Newer messages stay.
 
@@ -366,7 +366,7 @@ class Compactions:
         return self._take_back(seq)
 
     def redo(self) -> Handle:
-        """Redo what the last `undo` took back, by an entry of its own; several undos are redone one by one.
+        """Redo the compaction of the last `undo` by writing an entry; several undos are redone one by one.
 
         Raises:
             Conflict: As for `undo`.

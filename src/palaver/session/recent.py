@@ -17,7 +17,7 @@ Row: TypeAlias = tuple[Header, bytes]
 class Recent:
     """Reads the log, and a dialog's newest own entries without asking the store.
 
-    A turn reads several times what it wrote a moment ago: over a network, each would be a journey. An open end means the newest entry of which
+    A turn reads several times what it wrote a moment ago: over a network, each would be a round trip. An open end means the newest entry of which
     this process knows, and only `OpenDialog.refresh` asks for more.
 
     Attributes:

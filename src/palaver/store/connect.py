@@ -52,7 +52,7 @@ def open_store(
         InvalidInput: The address names no kind of store, or one in memory with keys.
         MissingExtra: The extra `postgres` or `encrypt` is needed and not installed.
         MissingFile: Nothing is there, and `create` is False.
-        StoreError: What is there cannot be opened: it is encrypted, and there are no keys (`no_key`), or the other way round (`not_encrypted`).
+        StoreError: The store cannot be opened: it is encrypted and there are no keys (`no_key`), or the other way round (`not_encrypted`).
     """
     if keys is not None and find_spec("cryptography") is None:
         raise MissingExtra("An encrypted store", "encrypt", package="cryptography")
@@ -86,7 +86,7 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
 
 
 def shown(store: Store) -> str:
-    """Return the address of a store for people: three asterisks stand for a password."""
+    """Return the address of a store for people: three asterisks replace a password."""
     return " ".join(map(_without_password, store.url.split(" ") if "://" in store.url else [store.url]))
 
 

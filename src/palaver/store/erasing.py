@@ -178,7 +178,7 @@ class Erasing(Store, Protocol):
         """Remove what was deleted from the storage, and return what is still pending, in words.
 
         Args:
-            thorough: Whether to write the storage anew where bytes would stay otherwise; the cost depends on the size of the store.
+            thorough: Whether to rewrite the storage if bytes would stay otherwise; the cost depends on the size of the store.
         """
         ...
 
@@ -265,7 +265,7 @@ def sweep(store: Store, *, older_than: float = DAY, thorough: bool = False) -> S
     Args:
         store: The store.
         older_than: As for `sweepable`.
-        thorough: Whether to write the storage anew where only that frees its space.
+        thorough: Whether to rewrite the storage if only that frees its space.
 
     Raises:
         InvalidInput: The age is too small.

@@ -28,7 +28,7 @@ class Lease:
     Attributes:
         name: What it is for.
         holder: Its owner: a host and process, a worker's name; empty after its release.
-        token: Larger than every earlier one of this name; 0 when nobody ever had it.
+        token: Larger than every earlier one of this name; 0 if it never had a holder.
         until: When it ends, by the store's clock, in seconds since 1970-01-01 UTC.
     """
 
@@ -47,7 +47,7 @@ class Leasing(Protocol):
     """A store that keeps leases: all of palaver's do."""
 
     def lease(self, name: str) -> Lease:
-        """Return a lease as it was written last; one that nobody ever had has no holder."""
+        """Return a lease as it was written last; one that was never acquired has no holder."""
         ...
 
     def change_lease(self, name: str, change: Change) -> Lease:
@@ -56,7 +56,7 @@ class Leasing(Protocol):
 
 
 def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
-    """Acquire a lease that nobody has, or whose time has ended.
+    """Acquire a lease that is free or has expired.
 
     Args:
         store: The store.
@@ -80,9 +80,9 @@ def acquire(store: Leasing, name: str, *, holder: str, seconds: float) -> Lease:
 
 
 def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
-    """Keep a lease for so many seconds from now; at the beginning of a transaction, this protects the writes of the block.
+    """Extend a lease by some seconds from now; at the beginning of a transaction, this protects the writes of the block.
 
-    A lease that has ended can be renewed as long as nobody acquired it since.
+    An expired lease can be renewed until somebody else acquires it.
 
     Raises:
         Conflict: Another holder acquired it, or it was released.
@@ -97,7 +97,7 @@ def renew(store: Leasing, lease: Lease, *, seconds: float) -> Lease:
 
 
 def release(store: Leasing, lease: Lease) -> None:
-    """Release a lease, so that nobody waits for its end; another holder's lease stays."""
+    """Release a lease before its end; another holder's lease stays."""
 
     def change(found: Lease, _now: float) -> Lease:
         return replace(found, holder="", until=0.0) if found.token == lease.token else found

@@ -94,7 +94,7 @@ def redacting(store: Store, redact: RedactLike) -> Store:
 
 
 def redacted_entry(entry: _Entry, redactor: Redactor) -> _Entry:
-    """Return an entry without its secrets and with its media in memory; the same object when there are no secrets."""
+    """Return an entry without its secrets and with its media in memory; the same object if there are no secrets."""
     ready, blobs = draft(entry)
     body = redact_body(ready.body, redactor)
     if body == ready.body:

@@ -60,8 +60,8 @@ class RoutedStore:
       synchronise the store into a new one.
     - A transaction, and an erasure, writes to one database; a write to another raises `StoreError` (reason `unsupported`). Sessions with equal last
       digits are in one database.
-    - The lock of a transaction lies in the first database. So does a lease, unless its name ends in the id of a session or dialog.
-    - A receipt lies with what was erased; that of nothing in the first database.
+    - The lock of a transaction is in the first database. So is a lease, unless its name ends in the id of a session or dialog.
+    - A receipt is in the database of the erased session; an empty one is in the first database.
     - A search asks every database for the newest. Their hits are merged by the times of the entries; ranked, by their scores.
 
     Attributes:

@@ -177,7 +177,7 @@ class Play:
         return self.sides[self._side]
 
     def play(self, steps: Sequence[BindingStep]) -> list[BindingFault]:
-        """Play the steps, and return the faults. After a refusal the history does not go on."""
+        """Play the steps, and return the faults. The history ends with a refusal."""
         for self._step, step in enumerate(steps):
             if self.faults:
                 break

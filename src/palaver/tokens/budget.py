@@ -52,7 +52,7 @@ _STEPS = 16
 class Budget:
     """What one request may occupy.
 
-    ``Budget(max_tokens=32_000)`` is the plain form: 32,000 tokens less the buffer. The other constructors use the words of other libraries, and
+    ``Budget(max_tokens=32_000)`` is the plain form: 32,000 tokens less the buffer. The other constructors use the options of other libraries, and
     :meth:`parse` reads a configuration in any of them.
 
     Attributes:
@@ -197,7 +197,7 @@ class Budget:
         context_usage_ratio: float = _RATIO,
         preserve_last_messages: int = 2,
     ) -> Budget:
-        """Return a budget whose limit is a length or a share of the model's window, whichever is less (the words of dynamiq).
+        """Return a budget whose limit is a length or a share of the model's window, whichever is less (dynamiq's options).
 
         Args:
             model: The model, or None to go by the length alone.
@@ -230,7 +230,7 @@ class Budget:
     def from_reserve(
         cls, model: str | ModelInfo, *, reserve: int | None = None, keep_recent: int | None = None
     ) -> Budget:
-        """Return a budget that keeps tokens for the answer and leaves the newest ones alone (the words of pi).
+        """Return a budget that keeps tokens for the answer and leaves the newest ones alone (pi's options).
 
         Args:
             model: The model.
@@ -248,7 +248,7 @@ class Budget:
 
     @classmethod
     def from_headroom(cls, model: str | ModelInfo, *, buffer: int = _OPENCODE_BUFFER) -> Budget:
-        """Return a budget with a buffer and the model's longest answer, at most 32,000 tokens and half the window (the words of OpenCode)."""
+        """Return a budget with a buffer and the model's longest answer, at most 32,000 tokens and half the window (OpenCode's options)."""
         info = _info(model)
         answer = min(info.max_output or _USUAL_ANSWER, _OPENCODE_ANSWER, info.context_window // 2)
         return cls(max_tokens=info.context_window, reserve=answer, safety_buffer=buffer, max_input=info.max_input)

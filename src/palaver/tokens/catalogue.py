@@ -41,8 +41,8 @@ class ModelInfo:
         name: The name as it was asked for.
         context_window: What one request and its answer may occupy together.
         max_input: What one request may occupy at most; never the longest answer.
-        max_output: The longest answer, reasoning included, or None where nobody says.
-        provider: Who serves it, in the words of genai-prices; empty if nobody does.
+        max_output: The longest answer, including reasoning, or None if unknown.
+        provider: Who serves it, as genai-prices names it; empty if unknown.
         family: Which models it counts like (``palaver.tokens.FAMILIES``).
         known: Whether the window is known. If not, ``context_window`` is a default and ``warning`` says so.
         warning: A sentence for the user when ``known`` is false, else empty.

@@ -86,7 +86,7 @@ class Block:
         origin: The block of the log that it shows or replaces; None for a derived text or result.
         reason: Why it is not shown as it was recorded; None when it is.
         reversible: Whether the handle returns all that was taken out; True when `reason` is None.
-        derived: What it is when nobody said it: `record`, `summary`, `notice`, `waiting`, `interrupted`; else empty.
+        derived: The kind of a derived block: `record`, `summary`, `notice`, `waiting`, `interrupted`; else empty.
         sources: The entries that a derived text was made from; for a block in another form, those other than the block itself.
         speaker: Who said it, in a message of any role.
         trust: How far it may be believed; a derived text has the lowest trust of its sources.

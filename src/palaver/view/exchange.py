@@ -291,7 +291,7 @@ class Exchange:
         speaker: Who speaks in its first message.
         pinned: Whether every view must show it.
         open: Whether a call in it still waits for its result.
-        derived: What it is when nobody said it: `record`, `summary` or `notice`; else empty.
+        derived: The kind of a derived exchange: `record`, `summary` or `notice`; else empty.
         messages: How many recorded messages it was made of.
         size: The size of their recorded form, in bytes.
         changes: Its blocks that are shown in another form or left out.
@@ -334,7 +334,7 @@ class Exchange:
 
     @classmethod
     def stated(cls, text: str, label: str, sources: tuple[Run, ...], speaker: Speaker, trust: Trust) -> Exchange:
-        """Return an exchange of a text that nobody said."""
+        """Return an exchange of a derived text."""
         said = TextContent(content=text)
         block = Block(content=said, derived=label, sources=sources, speaker=speaker, trust=trust)
         return cls.of((Turn(role=Role.USER, blocks=(block,)),), derived=label)

@@ -112,7 +112,7 @@ class Pairing:
         self.omissions.append(Omission(reason=reason, span=span, messages=1, size=header.size))
 
     def derived(self, text: Derived) -> None:
-        """Add a text that nobody said."""
+        """Add a derived text."""
         speaker, trust = Speaker(text.speaker), Trust[text.trust.upper()]
         self.exchanges.append(Exchange.stated(text.text, text.label, text.sources, speaker, trust))
 

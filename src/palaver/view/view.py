@@ -193,7 +193,7 @@ class View:
         leading: How many system messages are part of the instructions because they came before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, shown or not; None before the first.
         policies: The policies that shaped it, in order.
-        compact_at: From how many tokens the provider is asked to compact the conversation by itself; 0 for never.
+        compact_at: The number of tokens from which the provider is asked to compact the conversation; 0 for never.
         earlier: What was in force before `system` and `tools` since the conversation or its newest checkpoint began, oldest first.
         shared: The ranges of its ancestors that the dialog shares.
         reader: The log; None for a view that a program made.

@@ -194,7 +194,7 @@ class ModelTable:
         api: The name of the API.
         rows: The rows, from the newest to the oldest.
         strictest: What holds where no model is named.
-        other: What holds for models of other makers.
+        other: What applies to models of other makers.
     """
 
     api: str

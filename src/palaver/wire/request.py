@@ -139,7 +139,7 @@ class Compiled:
         exchange: The exchange.
         script: Its speeches before media are chosen.
         changes: What compiling it changed.
-        items: Its messages, items or contents without media, which nobody may change.
+        items: Its messages, items or contents without media. Do not change them.
         data: The canonical bytes of each item.
         met: Ids that earlier exchanges already used.
         ids: Ids that it uses.
@@ -242,7 +242,7 @@ class Request(Mapping[str, Any]):
     Attributes:
         profile: The profile it was compiled for.
         model: The model it is for. (Gemini's body does not name it: it is part of the address.)
-        fields: The fields of the body, which nobody may change. `body` has them read-only.
+        fields: The fields of the body. Do not change them; `body` has them read-only.
         report: The differences from the view.
         tool_names: The names of tools on the wire, and our names for them.
         history: Whether it ends on the assistant's words. It is then valid as a history, and becomes a request with words after it.
@@ -323,7 +323,7 @@ class Request(Mapping[str, Any]):
         return bound_after([piece.compiled.own for piece in having], self.bound.prefix)
 
     def left_out(self, answer: Message) -> tuple[Omission, ...]:
-        """Return what the provider says it left out of the request by itself."""
+        """Return what the provider says it left out of the request."""
         dropped = (
             (part.origin, why)
             for index, why in self._transformed(answer)

@@ -30,7 +30,7 @@ class Turns:
         updates: Whether changed instructions are appended to the conversation, so that what was sent stays as it is.
         first: The role of the first message; empty for any.
         alternate: Whether two neighbours may not have the same role.
-        answered: Whether nobody but the assistant may speak after results.
+        answered: Whether only the assistant may speak after results.
         assistant_last: Whether a request may end on the assistant's words (a prefill). Where it may not, a session that
             ends so is valid as a history, and becomes a request with the next user turn.
         text: ``any`` text, a ``filled`` one (not empty), or a ``visible`` one (more than white space).
@@ -235,7 +235,7 @@ class OwnBlocks:
         trigger: The kind of the item that asks for a compaction at the end of a request; empty where a field of the body does.
         window: Whether a compaction that is an answer of its own stands after messages that go with it.
         carried: Fields of texts and calls that go back with them.
-        resumes: The field with which an answer that was cut goes on: the same request is sent again with it, without the answer so far.
+        resumes: The field that continues an answer that was cut: the same request is sent again with it, without the answer so far.
         deferred: The field of a tool that the model sees only once a block shows it: until then nothing is bound to it. Empty where the API does not say so.
         shown: Returns the names of such tools that a block shows; None where none does.
     """
@@ -322,7 +322,7 @@ class Profile:
         pieces: The list in a message that is cached piece by piece; empty where messages are cached whole.
         provided: How each tool that the provider runs itself is declared, before its options.
         columns: What is known of the model better than in palaver's own table, by column (`palaver.wire.models.ModelRow`).
-        compacts_from: The fewest tokens from which the provider compacts a conversation by itself when a request asks it to; 0 where it does not.
+        compacts_from: The smallest number of tokens from which the provider compacts a conversation on request; 0 if it does not.
     """
 
     name: str

@@ -52,7 +52,7 @@ class ProviderContext(Palaver):
         return made
 
     def compact_at(self, budget: Budget) -> int:
-        """Return from how many tokens the provider is asked to compact the conversation by itself; 0 where a view is for no request."""
+        """Return the number of tokens from which the provider is asked to compact the conversation; 0 for a view without a request."""
         return int(budget.limit * self.trigger) if self._profile else 0
 
     def _plan(self, view: View, budget: Budget, meter: Meter, *, committed: bool, asked: bool) -> Plan:

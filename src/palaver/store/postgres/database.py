@@ -100,7 +100,7 @@ class PostgresRows(Rows):
         return lambda: next(rows, None)
 
     def require(self, statement: str, /, **values: object) -> None:
-        """Send a statement that fails unless another returns a row: dividing by its count needs no journey to see what it returns."""
+        """Send a statement that fails unless another returns a row: dividing by its count needs no round trip to see what it returns."""
         self.ask(f"SELECT 1 / count(*) FROM ({self.sql[statement]}) AS required", values)  # noqa: S608 - of our own statements
 
 
@@ -289,7 +289,7 @@ class PostgresDatabase(DatabaseOf[Connection]):
         return found if len(found) == most or not since else rows.all("matching", **values, since=0)
 
     def scrub(self, *, thorough: bool) -> tuple[str, ...]:
-        """Write the tables anew, so that no deleted row stays in the server's files; or only let its space be used again.
+        """Rewrite the tables, so that no deleted row stays in the server's files; or only let its space be used again.
 
         `VACUUM` alone leaves the bytes of a dead row in its page until something else is written there; only `VACUUM FULL` writes the tables
         anew (https://www.postgresql.org/docs/current/sql-vacuum.html). It waits for every reader, keeps everybody out meanwhile, and needs as

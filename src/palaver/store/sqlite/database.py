@@ -266,7 +266,7 @@ class SqliteStore(SqlStore):
     """A store in one SQLite file, for any number of threads and processes of one machine.
 
     The file has mode 0600, missing folders are made with 0700. While the store is open SQLite keeps `-wal` and `-shm` files of the same mode
-    beside it. It must not lie on a network share.
+    beside it. It must not be on a network share.
 
     Attributes:
         path: The file.

@@ -100,7 +100,7 @@ class Script:
             self._answers.extend(map(as_answer, answers))
 
     def clear(self) -> None:
-        """Forget the answers that nobody asked for."""
+        """Forget the unused answers."""
         with self._lock:
             self._answers.clear()
 
