@@ -75,7 +75,7 @@ def run(
     budget: BudgetOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Serve an agent to an editor, over standard input and output, until it leaves. Needs the extra `acp`.
+    """Serve an agent to an editor over standard input and output. Needs the extra `acp`.
 
     The editor lists, loads, resumes and forks sessions of the store. Calls that need a decision ask in the editor.
     """

@@ -21,7 +21,7 @@ def run(
         str | None,
         Option("--to", metavar="ADDRESS", help="Where: file:///folder, or s3://bucket/prefix (extra `archive`)."),
     ] = None,
-    back: Annotated[bool, Option("--restore", help="Bring it back. So does everything that opens it.")] = False,
+    back: Annotated[bool, Option("--restore", help="Restore it. Opening it does so, too.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:

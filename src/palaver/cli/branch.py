@@ -33,7 +33,7 @@ _PLACE = "An entry, as dialog:entry; or a session, to list its marks."
 PlaceArgument = Annotated[str, Argument(metavar="HANDLE|SESSION", help=_PLACE)]
 _SHOWN = 20
 """Files that a preview names."""
-UndoOption = Annotated[bool, Option("--undo", help="Take it back.")]
+UndoOption = Annotated[bool, Option("--undo", help="Undo it.")]
 
 
 def _entry(place: Handle | None, text: str) -> Handle:

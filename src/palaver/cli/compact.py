@@ -44,7 +44,7 @@ def run(
     summarizer: Annotated[
         str | None, Option("--summarizer", metavar="SPEC", help="A model that writes a summary, too.")
     ] = None,
-    focus: Annotated[str, Option("--focus", metavar="WORDS", help="What the summary should dwell on.")] = "",
+    focus: Annotated[str, Option("--focus", metavar="WORDS", help="What the summary should emphasise.")] = "",
     undo: Annotated[bool, Option("--undo", help="Undo the newest compaction.")] = False,
     redo: Annotated[bool, Option("--redo", help="Redo what --undo took back.")] = False,
     yes: YesOption = False,

@@ -33,7 +33,7 @@ _Cell = Callable[[Any], str]
 
 def run(
     session: Annotated[str | None, Argument(metavar="SESSION", help="Only this session.")] = None,
-    by: Annotated[By, Option("--by", help="What is added up by. A tool is the program that recorded.")] = "day",
+    by: Annotated[By, Option("--by", help="Add up by this. A tool is the program that recorded a session.")] = "day",
     since: SinceOption = "",
     until: UntilOption = "",
     tool: ToolOption = "",

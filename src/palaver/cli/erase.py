@@ -34,12 +34,12 @@ def run(
         bool, Option("--tombstones", help="With a dialog: leave tombstones for what grew from it.")
     ] = False,
     files: Annotated[bool, Option("--files", help="Also delete the exported files that the preview lists.")] = False,
-    finish: Annotated[bool, Option("--finish", help="Only do what is pending of earlier erasures.")] = False,
+    finish: Annotated[bool, Option("--finish", help="Only complete earlier erasures.")] = False,
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Erase a session, a dialog, single entries, or all sessions of a subject, for good. Without --yes it is only previewed.
+    """Erase a session, a dialog, single entries, or all sessions of a subject, for good. Without --yes, only preview it.
 
     It reaches the entries and what was derived from them (summaries, records, labels, recorded calls), payloads that nothing else names,
     kept source files and the search index. Where other entries depend on erased ones, tombstones stay. The store keeps the receipt

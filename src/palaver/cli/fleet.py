@@ -54,7 +54,7 @@ def work(
     grace: Annotated[float, Option("--grace", min=0.0, help="Seconds that running turns have to end.")] = 10.0,
     json: JsonOption = False,
 ) -> None:
-    """Answer the sessions of a fleet until Ctrl-C or SIGTERM, then end or interrupt what runs. Needs the extra `fleet`.
+    """Answer the sessions of a fleet until Ctrl-C or SIGTERM, then finish or interrupt running turns. Needs the extra `fleet`.
 
     Start it on every machine, and as often as there are cores. Another worker takes up what one that dies leaves.
     """

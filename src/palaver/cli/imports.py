@@ -59,7 +59,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Import sessions that other agents recorded. Importing again adds only what is new; what was imported never changes.
+    """Import sessions that other agents recorded. Importing again adds only new entries; imported entries never change.
 
     A file that cannot be imported does not stop the others; with several files the exit code is then 1.
     """

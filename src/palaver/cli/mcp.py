@@ -53,7 +53,7 @@ def run(
     ] = True,
     store: StoreOption = None,
 ) -> None:
-    """Serve the sessions to an agent, over standard input and output, until it leaves. Needs the extra `mcp`.
+    """Serve the sessions to an agent over standard input and output. Needs the extra `mcp`.
 
     The store is only read. Tools: sessions, search, show, view, recall, cost. Each returns a page, and says how to get the next.
     """

@@ -40,12 +40,14 @@ def day(text: str) -> str:
 
 
 StoreOption: TypeAlias = Annotated[str | None, Option("--store", metavar="URL", help=_STORE)]
-JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object a line.")]
-YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; without this it is only previewed.")]
-LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="At most so many.")]
-ModelOption: TypeAlias = Annotated[str, Option("--model", "-m", help="The model that counts. Default: the session's.")]
+JsonOption: TypeAlias = Annotated[bool, Option("--json", help="Print JSON, one object per line.")]
+YesOption: TypeAlias = Annotated[bool, Option("--yes", "-y", help="Do it; without this, only preview.")]
+LimitOption: TypeAlias = Annotated[int, Option("--limit", "-n", min=1, help="List at most this many.")]
+ModelOption: TypeAlias = Annotated[
+    str, Option("--model", "-m", help="Count tokens for this model. Default: the session's.")
+]
 BudgetOption: TypeAlias = Annotated[
-    int | None, Option("--budget", metavar="TOKENS", parser=tokens, help="Tokens that a request may occupy.")
+    int | None, Option("--budget", metavar="TOKENS", parser=tokens, help="The most tokens that a request may have.")
 ]
 RedactOption: TypeAlias = Annotated[bool, Option("--redact", help="Remove keys and tokens.")]
 OutputOption: TypeAlias = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="Write to this file.")]
@@ -56,10 +58,10 @@ SinceOption: TypeAlias = Annotated[
     str, Option("--since", metavar="DAY", parser=day, help="From this day on: 2026-11-29, or 7d.")
 ]
 UntilOption: TypeAlias = Annotated[
-    str, Option("--until", metavar="DAY", parser=day, help="Up to this day, which counts.")
+    str, Option("--until", metavar="DAY", parser=day, help="Up to and including this day.")
 ]
 ToolOption: TypeAlias = Annotated[
-    str, Option("--tool", metavar="NAME", help="Only what this program recorded, such as codex.")
+    str, Option("--tool", metavar="NAME", help="Only sessions that this program recorded, such as codex.")
 ]
 ModelFilterOption: TypeAlias = Annotated[
     str, Option("--model", "-m", metavar="NAME", help="Only models with this in their name.")

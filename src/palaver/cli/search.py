@@ -46,9 +46,7 @@ def run(
     until: UntilOption = "",
     role: Annotated[str, Option("--role", metavar="ROLE", help=_ROLE)] = "",
     tool: ToolOption = "",
-    agent: Annotated[
-        str, Option("--agent", metavar="NAME", help="Only what agents with this in their name have.")
-    ] = "",
+    agent: Annotated[str, Option("--agent", metavar="NAME", help="Only agents with this in their name.")] = "",
     folder: FolderOption = "",
     model: ModelFilterOption = "",
     store: StoreOption = None,

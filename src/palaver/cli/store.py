@@ -191,7 +191,7 @@ def receipts(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check receipts of erasures. Nothing that they name may be there, and their tombstones must. Ends with 1 when one is not true."""
+    """Check receipts of erasures: erased content must be gone, and its tombstones present. Ends with 1 if a receipt is not true."""
     if output is not None and receipt is None:
         raise BadParameter("name the receipt to write.", param_hint="--output")
     with opened(store) as source:

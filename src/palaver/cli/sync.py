@@ -26,7 +26,7 @@ def run(
     *,
     json: JsonOption = False,
 ) -> int:
-    """Bring to each side what it lacks: sessions, entries, branches, names. Ends with 1 when something could not be brought.
+    """Copy to each side what it lacks: sessions, entries, branches, names. Ends with 1 if something could not be copied.
 
     Where both sides went on with a dialog, each keeps its own, and the other's becomes a branch. Nothing is changed or deleted, and what was erased does not
     come back. A folder gets one file a session, for any program that synchronises files. It can be stopped and repeated.

@@ -59,7 +59,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Import sessions as they grow, until Ctrl-C. What was imported stays when the agent deletes its file.
+    """Import sessions as they grow, until Ctrl-C. Imported sessions stay when the agent deletes its file.
 
     A folder that vanishes and a full disk are reported, and waited for. It can be ended and started at any time; nothing is imported twice.
     """

@@ -21,7 +21,7 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say when a model saw an entry, when it left the view and by what, what still says it, and what the model did after."""
+    """Show when a model saw an entry, when and why it left the view, what still says it, and what the model did next."""
     with opened(store) as source:
         place = locate(source, handle, entries=True)
         if place.handle is None:

@@ -41,7 +41,7 @@ def run(
     policy: Annotated[str, typer.Option("--policy", help="What shapes each request.")] = "palaver",
     budget: BudgetOption = None,
     summarizer: Annotated[_Text, typer.Option("--summarizer", help="A model that summarises what leaves.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Run calls that need a decision without a question.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Run calls that need a decision without asking.")] = False,
     commands: Annotated[bool, typer.Option("--commands", help="In a pipe, obey lines that begin with /.")] = False,
     redact: Annotated[bool, typer.Option("--redact", help="Keep and send no keys and tokens.")] = False,
     store: StoreOption = None,
