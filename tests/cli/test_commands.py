@@ -680,7 +680,7 @@ def test_export_installs_where_the_tool_looks(
         assert file.stem.endswith(ran.err.split()[-1])
         before = file.read_bytes()
         again = stocked("export", "talk", "--to", tool, "--install")
-        assert (again.code, "is there already" in again.err, file.read_bytes()) == (Exit.INPUT, True, before)
+        assert (again.code, "exists" in again.err, file.read_bytes()) == (Exit.INPUT, True, before)
         file.unlink()
         row = stocked("export", "talk", "--to", tool, "--install", "--json").row()
         assert (row["file"], row["advice"]) == (str(file), ran.err.splitlines()[-1])

@@ -102,7 +102,7 @@ def test_a_full_disk_is_said_once_and_waited_for(looked: Looked, capsys: pytest.
     assert capsys.readouterr().err.count("almost full") == 1
     looked.free = True
     assert looked.look() == ["new"]
-    assert "goes on" in capsys.readouterr().err
+    assert "continues" in capsys.readouterr().err
     assert "waiting" not in looked.watch.status()
 
 

@@ -228,7 +228,7 @@ def test_only_a_constructor_reads_a_file() -> None:
         lambda: AudioContent.from_dict(stolen),
     ]
     for door in doors:
-        with pytest.raises(ValueError, match=r"no address and no base64|no image"):
+        with pytest.raises(ValueError, match=r"neither an address nor base64|no image"):
             door()
     foreign = {"type": "tool_result", "tool_use_id": "c1", "content": [stolen]}
     assert Message(content=[foreign]).contents == (UnknownContent(type="unreadable", part=foreign),)

@@ -243,10 +243,12 @@ def _discard() -> None:
 
 def _defect() -> int:
     complain(traceback.format_exc(), "red")
-    complain("This is a defect of palaver. Please report it with the lines above; what was written is whole.")
+    complain(
+        "This is a defect of palaver. Please report it with the lines above. Everything that was written is intact."
+    )
     return Exit.DEFECT
 
 
 def _interrupted() -> int:
-    complain("palaver: interrupted; what was written is whole, and the command can be repeated.")
+    complain("palaver: interrupted. Everything that was written is intact, and the command can be repeated.")
     return Exit.INTERRUPTED

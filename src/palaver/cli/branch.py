@@ -85,7 +85,7 @@ def fork(
         dialog = named if handle is None else actions.holding(there, handle)
         made = dialog.fork(last, at=handle)
         row = {"dialog": made.dialog_id, "parent": dialog.dialog_id}
-        emit(json, row, f"Dialog {made.dialog_id[:12]} goes on from here.")
+        emit(json, row, f"Dialog {made.dialog_id[:12]} continues from here.")
 
 
 _FILES = "Bring the files of this folder's work tree of git back, too, as an agent with a checkpoint kept them."
@@ -121,7 +121,7 @@ def rewind(
         leaving = [str(preview.leaving.handle(index)) for index in range(len(preview.leaving))]
         row = {"to": str(preview.to), "kept": preview.kept, "leaving": leaving, "entries": preview.entries}
         row |= {"files": list(preview.files), "dialog": made and made.dialog_id}
-        done = () if made is None else (f"Done: dialog {made.dialog_id[:12]} goes on.",)
+        done = () if made is None else (f"Done: dialog {made.dialog_id[:12]} continues.",)
         shown = preview if back is None else replace(preview, files=())
         emit(json, row | _row_of(back), *shown.lines(), *_lines_of(back), *done, *_preview(yes))
 

@@ -191,7 +191,7 @@ def _installed(done: Exported) -> Path:
     target = Path(done.continuing.place).expanduser()
     if target.exists():
         hint = f"Continue it with `{done.continuing.command}`, or move the file away first."
-        raise InvalidInput(f"{target} is there already; nothing was written.", hint=hint)
+        raise InvalidInput(f"{target} exists; nothing was written.", hint=hint)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     return target
 

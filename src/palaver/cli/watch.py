@@ -237,7 +237,7 @@ class Watch:
         """Report that something keeps it from importing, or no longer does, once."""
         if trouble != self._trouble:
             self._trouble = trouble
-            complain(f"palaver: {trouble or 'importing goes on.'}", "yellow")
+            complain(f"palaver: {trouble or 'importing continues.'}", "yellow")
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:

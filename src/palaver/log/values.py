@@ -33,9 +33,7 @@ def exact_json(value: object) -> str:
             f"This is not JSON: {error}.", hint="Pass dicts, lists, strings, numbers, bools and None."
         ) from error
     if not same:
-        raise InvalidInput(
-            "This value comes back from JSON as another one.", hint="Use lists in place of tuples, and strings as keys."
-        )
+        raise InvalidInput("JSON would change this value.", hint="Use lists instead of tuples, and strings as keys.")
     return text
 
 

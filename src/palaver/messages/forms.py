@@ -154,7 +154,7 @@ def call_of(call: object) -> ToolCallContent:
     if isinstance(call, FunctionCall):
         return call.to_block()
     if not isinstance(call, Mapping):
-        raise InvalidMessage(f"A {type(call).__name__} is no tool call.", hint="Pass the dict of chat completions.")
+        raise InvalidMessage(f"A {type(call).__name__} is not a tool call.", hint="Pass the dict of chat completions.")
     if call.get("type") == "tool_call":
         return ToolCallContent.from_dict(call)
     rest = dict(call)
@@ -191,7 +191,7 @@ def _block_of(part: object) -> Content:
     if isinstance(part, Value):
         return part  # type: ignore[return-value] # another value is refused when the message is validated
     if not isinstance(part, Mapping) or not all(isinstance(key, str) for key in part):
-        raise InvalidMessage(f"A {type(part).__name__} is no content part, unless it has strings as keys.")
+        raise InvalidMessage(f"A {type(part).__name__} is not a content part, unless it has strings as keys.")
     kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
         raise InvalidMessage(f"A content part needs a type; this one has the keys {sorted(map(str, part))}.")

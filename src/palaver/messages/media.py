@@ -291,7 +291,7 @@ def _facts(data: bytes, claimed_digest: object, claimed_type: object) -> dict[st
     kinds = [kind for kind in _MAGIC if claim.startswith(f"{kind}/")] or list(_MAGIC)
     media_type = next(filter(None, (sniff(data, kind) for kind in kinds)), claim)
     if not media_type:
-        raise InvalidMessage(f"These {len(data)} bytes are no image and no sound palaver knows.")
+        raise InvalidMessage(f"These {len(data)} bytes are not an image or sound that palaver knows.")
     width, height = pixel_size(data) or (0, 0)
     return {"digest": found, "size": len(data), "media_type": media_type, "width": width, "height": height}
 
@@ -306,4 +306,4 @@ def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(packed + "=" * (-len(packed) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
-        raise InvalidMessage(f"This text of {len(text)} characters is no address and no base64.") from error
+        raise InvalidMessage(f"This text of {len(text)} characters is neither an address nor base64.") from error

@@ -59,7 +59,7 @@ def open_store(
     how: dict[str, Any] = {"create": create, "read_only": read_only, "durability": durability, "keys": keys}
     if url in _MEMORY:
         if keys is not None:
-            raise InvalidInput("A store in memory is written nowhere: it takes no keys.")
+            raise InvalidInput("A store in memory is not written to disk, so it takes no keys.")
         if not create:
             raise MissingFile(url, what="store", hint="A store in memory is always a new one.")
         return MemoryStore()

@@ -298,7 +298,7 @@ class SqliteStore(SqlStore):
             StoreError: A later palaver wrote it (`too_new`), or it cannot be written (`read_only`).
         """
         if os.fspath(path) == ":memory:":
-            raise InvalidInput("A SqliteStore lies in a file.", hint="MemoryStore() is the store in memory.")
+            raise InvalidInput("A SqliteStore is a file.", hint="MemoryStore() is the store in memory.")
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
         self.path = Path(os.path.realpath(path))  # SQLite puts the side files next to the target of a link, too

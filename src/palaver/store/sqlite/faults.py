@@ -16,7 +16,7 @@ _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
 def read_only(path: Path) -> StoreError:
     """Return the error for a place that cannot be written."""
     return StoreError(
-        f"This user cannot write {path}, or the folder it lies in.",
+        f"This user cannot write {path} or its folder.",
         reason="read_only",
         hint="Open it read-only, or name another place.",
     )
