@@ -23,7 +23,7 @@ __all__ = ["SdkObject", "dialect_of", "item_reader", "messages_of", "names", "re
 
 ENTRY_POINTS = "palaver.dialects"
 
-_WANTED = "Pass dicts of chat completions, OpenAI's Responses, Anthropic's Messages, Gemini or its Interactions, or the message objects of their SDKs."
+_WANTED = "Pass dicts or SDK objects of an API (chat completions, Responses, Anthropic, Gemini, Interactions) or of a framework with a dialect."
 
 _DEEPEST = 200
 """Most levels of an item: twice what a message may have, and fewer than the interpreter can follow."""
