@@ -298,7 +298,8 @@ class FitFilter:
     """A `call_model_input_filter` that makes each request fit the model's window, by `palaver.fit`. Runs may share one, also at once.
 
     The session keeps everything. Give the agent the filter's `tools` too, so that the model can recall what is left out. Not for conversations that the
-    server keeps (`previous_response_id`, `conversation_id`): their input is only the newest part.
+    server keeps (`previous_response_id`, `conversation_id`): their input is only the newest part. Of the tools, those in `agent.tools` count; leave room in the
+    budget for handoffs and the tools of MCP servers, which the SDK does not show to filters.
 
         fits = FitFilter(budget=50_000)
         agent = Agent(name="helper", model="gpt-5", tools=[*mine, *fits.tools])

@@ -35,6 +35,10 @@ class RequestFitter:
     budget: Budget | int | Mapping[str, object] | None = None
     model: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a policy that there is not, before the first request does."""
+        policy_of(self.policy)
+
     def fit(
         self,
         messages: Sequence[Any],

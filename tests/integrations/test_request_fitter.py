@@ -1,0 +1,48 @@
+"""Requests of other frameworks: whose window counts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from palaver.context.presets import Palaver
+from palaver.errors import InvalidInput, NotFound
+from palaver.integrations.request_fitter import RequestFitter
+from tests.context.lists import chat
+
+LONG = chat(60)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"budget": 9_000},
+        {"policy": {"type": "palaver", "max_tokens": 9_000}},
+        {"policy": Palaver(max_tokens=9_000)},
+        {"budget": {"max_tokens": 9_000}, "policy": "fold"},
+    ],
+    ids=["budget", "configuration", "policy", "both"],
+)
+def test_a_model_that_nobody_knows_needs_a_size(given: dict[str, Any]) -> None:
+    """A budget, or a policy with a window, is enough for a model of which nothing is known, and nothing warns."""
+    fitted = RequestFitter(dialect="openai-chat", **given).fit(LONG, model="homemade")
+    assert fitted.tokens <= 9_000 < fitted.tokens_before
+
+
+def test_the_window_of_the_framework_is_the_last_resort() -> None:
+    """What the framework says of the window counts where palaver does not know the model; where nobody does, the error says what to pass."""
+    model = SimpleNamespace(model_name="homemade")
+    fits = RequestFitter(dialect="openai-chat")
+    assert fits.fit(LONG, model=model, window=9_000).tokens <= 9_000
+    assert not fits.fit(LONG, model=SimpleNamespace(model="gpt-5"), window=9_000).omitted
+    assert not RequestFitter(dialect="openai-chat", model="gpt-5").fit(LONG, model=model).omitted
+    with pytest.raises(InvalidInput, match="window of the model 'homemade' is not known"):
+        fits.fit(LONG, model=model)
+
+
+def test_a_wrong_policy_is_refused_at_once() -> None:
+    """A misspelt policy does not wait for the first request."""
+    with pytest.raises(NotFound, match="palavre"):
+        RequestFitter(dialect="openai-chat", policy="palavre")
