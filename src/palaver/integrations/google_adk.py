@@ -9,8 +9,9 @@ another process continued is refused until it is loaded again: the kit's service
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
+from functools import cache, partial
 from typing import Any
 
 from anyio import to_thread
@@ -108,7 +109,7 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
         record = self._made("session", app, user, name)
         self._share(app, user, state)
         append(self._store, _dialog(record), Custom.exact(_STATE, _own(state)))
-        return self._session(record)
+        return self._session(record, self._shared)
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
@@ -118,15 +119,16 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
 
     def _get(self, app: str, user: str, name: str, config: GetSessionConfig | None) -> Session | None:
         record = self._keyed.find("session", app, user, name)
-        return None if record is None else self._session(record, config)
+        return None if record is None else self._session(record, self._shared, config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """Return the sessions of an app, or of one of its users, with their state and no events, oldest activity first."""
         return await in_thread(self._store, partial(self._list, app_name, user_id))
 
     def _list(self, app: str, user: str | None) -> ListSessionsResponse:
+        shared = cache(self._shared)  # once for all sessions
         found = [
-            self._session(record, GetSessionConfig(num_recent_events=0))
+            self._session(record, shared, GetSessionConfig(num_recent_events=0))
             for record, about in self._keyed.all(subject=user)
             if about["kind"] == "session" and about["app"] == app and user in {None, about["user"]}
         ]
@@ -193,7 +195,9 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
 
     # --- state ---------------------------------------------------------------------------------------------------------
 
-    def _session(self, record: SessionRecord, config: GetSessionConfig | None = None) -> Session:
+    def _session(
+        self, record: SessionRecord, shared: Callable[[str, str, str], _Json], config: GetSessionConfig | None = None
+    ) -> Session:
         about: Any = record.metadata[FRAMEWORK]
         app, user, name = (str(about[key]) for key in ("app", "user", "id"))
         dialog = _dialog(record)
@@ -203,7 +207,7 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
         own = {key: known[seq]["actions"]["stateDelta"][key] for key, seq in changes.items() if seq in known}
         state = known.get(0, {}) | own
         for prefix, kind in _SHARED.items():
-            state |= {f"{prefix}{key}": value for key, value in self._shared(kind, app, user).items()}
+            state |= {f"{prefix}{key}": deepcopy(value) for key, value in shared(kind, app, user).items()}
         made = Session(
             id=name,
             app_name=app,
@@ -231,12 +235,11 @@ class PalaverSessionService(BaseSessionService):  # type: ignore[misc] # unknown
 
     def _changes(self, dialog: DialogId) -> dict[str, int]:
         """Return the number of the event that set each key of a session's own state last."""
-        for header in self._store.latest_of_kind(dialog, "custom"):
-            entry = json.loads(self._store.body(dialog, header.seq))
-            if entry["custom_type"] == _CHANGES:
-                changes: dict[str, int] = json.loads(entry["raw"])
-                return changes
-        return {}
+        headers = self._store.latest_of_kind(dialog, "custom")
+        bodies = (body for header in headers for _, body in self._store.bodies(dialog, header.seq, header.seq + 1))
+        entries = (entry for entry in map(json.loads, bodies) if entry.get("custom_type") == _CHANGES)
+        changes: dict[str, int] = next((json.loads(entry["raw"]) for entry in entries if entry.get("raw")), {})
+        return changes
 
     def _read(self, dialog: DialogId, seqs: Iterable[int]) -> Mapping[int, _Json]:
         """Return the JSON of entries by their numbers, without those that were erased or are lost."""
@@ -355,7 +358,11 @@ class FitPlugin(BasePlugin):  # type: ignore[misc] # unknown where the kit is mi
             llm_request.contents,
             model=llm_request.model,
             system=config.system_instruction,
-            tools=[_tool_json(tool) for tool in config.tools or () if isinstance(tool, Tool)],
+            tools=[
+                tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+                for tool in config.tools or ()
+                if isinstance(tool, Tool)
+            ],
         )
         fitted = await to_thread.run_sync(job)
         llm_request.contents = [
@@ -381,8 +388,3 @@ class _RecallTool(BaseTool):  # type: ignore[misc] # unknown where the kit is mi
 
     async def run_async(self, *, args: _Json, tool_context: ToolContext) -> str:  # noqa: ARG002 - the kit's
         return await to_thread.run_sync(self._fitted.call_tool, self.name, args)
-
-
-def _tool_json(tool: Tool) -> _Json:
-    declared: _Json = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return declared
