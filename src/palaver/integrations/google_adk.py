@@ -56,9 +56,6 @@ _CHANGES = f"{FRAMEWORK}/changes"
 _SHARED = {State.APP_PREFIX: "app", State.USER_PREFIX: "user"}
 """The prefixes of keys whose values all sessions share, of an app or of one of its users."""
 
-_ROLES = frozenset({"user", "model", "function"})
-"""The roles of Gemini's contents."""
-
 _Json = dict[str, Any]
 
 
@@ -305,7 +302,8 @@ def _json(state: Mapping[str, Any]) -> _Json:
 
 def _entry(event: _Json) -> Entry:
     """Return the entry of an event: its own JSON, and the message where it says something."""
-    known, message = Custom.exact(_EVENT, event), message_of(event, item_reader("gemini"))
+    known = Custom.exact(_EVENT, event)
+    message = message_of(event, item_reader("gemini"))
     return known if message is None else MessageEntry(message=message, raw=known.raw)
 
 
