@@ -225,8 +225,9 @@ def test_answer_kept_by_the_vendor_is_continued(client: Client) -> None:
 
 
 def test_tools_in_the_conversation_are_known(client: Client) -> None:
-    """The tools of a request are those of its field and those that an item of Responses adds; Codex sends all in such an item."""
-    added = {"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "exec"}]}
+    """The tools of a request are those of its field and those that an item of Responses adds; Codex sends all in such an item, in groups."""
+    group = {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]}
+    added = {"type": "additional_tools", "role": "developer", "tools": [group]}
     asked = {"role": "user", "content": "go"}
     for items, tools in (([added, asked], []), ([asked, added], [{"type": "function", "name": "look"}])):
         body = {"model": "gpt-5", "input": items, "tools": tools}

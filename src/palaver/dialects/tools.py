@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from reprlib import repr as shortened
+from typing import Any
 
 from palaver.dialects.lists import require_finite
 from palaver.errors import InvalidInput
@@ -33,6 +34,10 @@ def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
 
 def _specs(tool: Item) -> Iterator[ToolSpec]:
     declared = tool.get("functionDeclarations") or tool.get("function_declarations")
+    group: dict[str, Any] = {}
+    if tool.get("type") == "namespace":  # of Responses: a group of tools
+        declared = tool.get("tools")
+        group = {"group": {name: str(tool.get(name) or "") for name in ("name", "description")}}
     for declaration in declared if isinstance(declared, list | tuple) else [tool]:
         if not isinstance(declaration, Mapping):
             raise InvalidInput(f"A tool declares {shortened(declaration)}, not a function.", hint=_TOOLS_WANTED)
@@ -45,4 +50,5 @@ def _specs(tool: Item) -> Iterator[ToolSpec]:
             name=str(said.get("name") or said.get("type") or ""),
             description=str(said.get("description") or ""),
             parameters=schema if isinstance(schema, Mapping) else {},
+            **group,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -125,23 +125,26 @@ class Proxy:
 
             if not rest:
                 group.start_soon(watch)
-            broken = await self._answer(asking, _Body(body, receive if rest else None), send)
+            broken = await self._answer(asking, self._content(asking, body, receive if rest else None), send)
             group.cancel_scope.cancel()
         if broken:
             raise _BrokenOff
 
-    async def _answer(self, asking: _Forwarded, body: _Body, send: Send) -> bool:
-        """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
-        headers, content = passed(asking.headers), body.content
-        if asking.call is not None:
-            headers = readable(headers, self._client.headers["accept-encoding"])
-        if asking.call is not None and asking.call.mended is not None and asking.call.mended.body is not None:
-            headers = [(name, value) for name, value in headers if name not in _OF_BODY]
-            content = asking.call.mended.body
-        request = httpx.Request(asking.method, f"{asking.route.base}{asking.path}", headers=headers, content=content)
-        copy, call = _Copying(), asking.call
+    def _content(self, asking: _Forwarded, body: bytes, rest: Receive | None) -> bytes | AsyncIterator[bytes]:
+        """Return what is sent to the vendor. A call is recorded when that is done: while the vendor thinks, no answer waits for the recorder."""
+        call = asking.call
         if call is not None:
-            self.recording.begin(call)  # while the vendor thinks
+            mended = call.mended and call.mended.body
+            return _pieces(mended or body, rest, lambda: self.recording.begin(call))
+        return body if rest is None else _pieces(body, rest, lambda: None)
+
+    async def _answer(self, asking: _Forwarded, content: bytes | AsyncIterator[bytes], send: Send) -> bool:
+        """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
+        headers, call, copy = passed(asking.headers), asking.call, _Copying()
+        if call is not None:
+            headers = readable(headers, self._client.headers["accept-encoding"])
+            headers = _measured(headers, call)
+        request = httpx.Request(asking.method, f"{asking.route.base}{asking.path}", headers=headers, content=content)
         try:
             response = await self._client.send(request, stream=True)
             try:
@@ -174,26 +177,26 @@ class Proxy:
         ]
 
 
-class _Body:
-    """The body of a request: its bytes, or those that came so far and the rest while it arrives."""
+async def _pieces(begun: bytes, rest: Receive | None, sent: Callable[[], None]) -> AsyncIterator[bytes]:
+    """Yield the body of a request: what came, and the rest while it arrives; then call `sent`."""
+    yield begun
+    while rest is not None:
+        message = await rest()
+        if message["type"] == "http.disconnect":
+            raise httpx.ReadError("The client left while it sent its request.")
+        yield message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    sent()
 
-    def __init__(self, begun: bytes, receive: Receive | None) -> None:
-        self._begun = begun
-        self._receive = receive
 
-    @property
-    def content(self) -> bytes | AsyncIterator[bytes]:
-        return self._begun if self._receive is None else self._pieces(self._receive)
-
-    async def _pieces(self, receive: Receive) -> AsyncIterator[bytes]:
-        yield self._begun
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise httpx.ReadError("The client left while it sent its request.")
-            yield message.get("body", b"")
-            more = message.get("more_body", False)
+def _measured(headers: list[tuple[bytes, bytes]], call: ProxiedCall) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a call with the length of its body: it may have arrived in chunks, or be mended."""
+    body = call.mended and call.mended.body
+    if body:
+        headers = [(name, value) for name, value in headers if name not in _OF_BODY]
+    known = any(name == b"content-length" for name, _ in headers)
+    return headers if known else [*headers, (b"content-length", str(len(body or call.body)).encode())]
 
 
 class _Copying:

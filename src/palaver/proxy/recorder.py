@@ -62,6 +62,7 @@ class ProxiedCall:
         keys: Its keys, which are taken out of everything that is written.
         encoding: The content encoding of the body, or empty.
         mended: What was sent to the vendor, where it is not the body.
+        begun: Whether its request waits to be recorded, or is.
         line: The dialog in which it is recorded; None before.
         request: Its request as it was recorded; None before.
         place: The entry that records it; None before.
@@ -75,6 +76,7 @@ class ProxiedCall:
     keys: frozenset[str] = frozenset()
     encoding: str = ""
     mended: Mended | None = None
+    begun: bool = False
     line: KnownDialog | None = None
     request: Request | None = None
     place: Handle | None = None

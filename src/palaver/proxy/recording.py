@@ -37,10 +37,13 @@ class RecorderThread:
 
     def begin(self, call: ProxiedCall) -> None:
         """Record a request soon."""
+        call.begun = True
         self._submit(len(call.body), lambda: self._begin(call))
 
     def end(self, call: ProxiedCall, copy: AnswerCopy) -> None:
-        """Record the answer soon."""
+        """Record the answer soon, and its request where that was not sent."""
+        if not call.begun:
+            self.begin(call)
         self._submit(len(copy.body or b""), lambda: self._recorder.end(call, copy))
 
     @property

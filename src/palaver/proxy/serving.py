@@ -49,7 +49,6 @@ def serve(
     except (OSError, OverflowError) as error:
         raise InvalidInput(f"Port {port} cannot be used: {error}.", hint="Choose another one with --port.") from error
     with listener:
-        listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # asyncio does so for sockets of its own only
         sys.setswitchinterval(_SWITCH)
         recording = RecorderThread(recorder, warned)
         try:
@@ -70,6 +69,7 @@ async def answer(
         listener: The socket, which stays open.
         began: Called with the server before it begins.
     """
+    listener.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)  # asyncio does so for sockets of its own only
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=_KEPT)
     async with httpx.AsyncClient(timeout=httpx.Timeout(None, connect=_WAIT), limits=limits) as client:
         config = uvicorn.Config(
