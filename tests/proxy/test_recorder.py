@@ -160,6 +160,21 @@ def test_subagents_are_told_apart_by_their_instructions(client: Client) -> None:
     assert client.dialogs[2].opened.node.parent_id is None
 
 
+def test_main_dialog_is_the_one_that_goes_on(client: Client) -> None:
+    """A session shows the conversation that went on last: not a question for a title before it, not a sub-agent, and a fork once it goes on."""
+    client.ask(user("title?"), system=OTHER, answer=said("A title"))
+    client.ask(user("go"), answer=said("1"))
+    assert texts(client.session.root) == ["title?", "A title"]
+    client.ask(user("go"), said("1"), user("two"), answer=said("", "c1"))
+    client.ask(user("sub"), system="Search.", answer=said("s"))
+    client.ask(user("sub"), said("s"), user("more"), system="Search.", answer=said("t"))
+    assert texts(client.session.root)[:2] == ["go", "1"]
+    client.ask(user("go"), said("1"), user("other"), answer=said("3"))
+    assert texts(client.session.root)[-1] == "look"
+    client.ask(user("go"), said("1"), user("other"), said("3"), user("on"), answer=said("4"))
+    assert texts(client.session.root)[-1] == "4"
+
+
 def test_changed_instructions_continue_the_dialog(client: Client) -> None:
     """Where an answer of the model is shared, other instructions are those in force from there on."""
     client.ask(user("one"), answer=said("1"))

@@ -31,6 +31,12 @@ MENDED = "palaver-mended"
 _LONGEST = 4096
 """The most characters of such a header; all changes are in the log."""
 
+_TOO_LARGE = f"The request is larger than {MOST_KEPT >> 20} MB."
+
+_BASE_URL = (
+    f"This proxy answers requests to {HOST} only. Programs need its address as their base URL: it is no HTTP proxy."
+)
+
 _OF_BODY = frozenset({b"content-length", b"content-encoding"})
 """Headers that no longer hold for a body that was mended."""
 
@@ -100,18 +106,10 @@ class Proxy:
             return
         way = route(scope["method"], path, headers, self._to)
         call = None
-        if way.api and not rest:
-            call = ProxiedCall(
-                way.api,
-                body,
-                way.model,
-                way.streams,
-                session=session_named(headers),
-                keys=keys(headers, query),
-                encoding=dict(headers).get(b"content-encoding", b"").decode("latin-1"),
-            )
-            if self.recording.mends:
-                call.mended = await self.recording.mended(call)
+        if way.api and rest:
+            self.recording.failed(_TOO_LARGE, lasting=False)
+        elif way.api:
+            call = await self._call(way, body, headers, query)
         asking = _Forwarded(
             scope["method"], path + ("?" + query.decode("latin-1") if query else ""), headers, way, call
         )
@@ -129,6 +127,21 @@ class Proxy:
             group.cancel_scope.cancel()
         if broken:
             raise _BrokenOff
+
+    async def _call(self, way: VendorRoute, body: bytes, headers: Headers, query: bytes) -> ProxiedCall:
+        """Return the call that a request makes, mended where that is asked for."""
+        call = ProxiedCall(
+            way.api,
+            body,
+            way.model,
+            way.streams,
+            session=session_named(headers),
+            keys=keys(headers, query),
+            encoding=dict(headers).get(b"content-encoding", b"").decode("latin-1"),
+        )
+        if self.recording.mends:
+            call.mended = await self.recording.mended(call)
+        return call
 
     def _content(self, asking: _Forwarded, body: bytes, rest: Receive | None) -> bytes | AsyncIterator[bytes]:
         """Return what is sent to the vendor. A call is recorded when that is done: while the vendor thinks, no answer waits for the recorder."""
@@ -168,7 +181,7 @@ class Proxy:
         """Return the headers that say what is not as the client expects; none where all is."""
         why = self.recording.fault
         if asking.route.api and asking.call is None:
-            why = f"The request is larger than {MOST_KEPT >> 20} MB."
+            why = _TOO_LARGE
         mended = None if asking.call is None else asking.call.mended
         changes = "" if mended is None else "; ".join(mended.changes)
         said = ((NOT_RECORDED, why), (MENDED, changes))
@@ -263,7 +276,7 @@ def _problem(scope: Scope) -> JSONResponse | None:
     hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
     origins = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"origin"]
     if len(hosts) != 1 or _name(hosts[0]) not in NAMES:
-        return _told(403, "host_refused", f"This proxy answers requests to {HOST} only.")
+        return _told(403, "host_refused", _BASE_URL)
     pages = [urlsplit(origin).netloc for origin in origins if origin.startswith(("http://", "https://"))]
     if any(_name(page) not in NAMES for page in pages):
         return _told(403, "origin_refused", "This proxy answers no pages of other sites.")

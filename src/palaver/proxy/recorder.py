@@ -235,6 +235,7 @@ class _KnownSession:
     def __init__(self, session: Session) -> None:
         """Read the dialogs."""
         self.session = session
+        self._main = session.record.root
         self.lines = [line for dialog in session.dialogs[-_DIALOGS:] if (line := _read(dialog)).said.pieces]
 
     def opened(self, asked: ReadRequest, said: Spoken, store: Store) -> tuple[KnownDialog, Spoken, int]:
@@ -247,6 +248,7 @@ class _KnownSession:
             said = before.said.upto(len(before.said.ends))
             said.add(asked.messages(0))
             before.instructions = instructions
+            self._lead(before.dialog)
             return before, said, 0
         where = place(self.lines, said, instructions)
         line = self._line(where, instructions)
@@ -255,6 +257,7 @@ class _KnownSession:
     def _line(self, where: Continuation, instructions: bytes) -> KnownDialog:
         if where.line is not None and not where.fork:
             where.line.instructions = instructions
+            self._lead(where.line.dialog)
             return where.line
         if where.line is None:
             line = KnownDialog(self._dialog(instructions), Spoken(), instructions=instructions)
@@ -264,6 +267,12 @@ class _KnownSession:
             line = KnownDialog(child, Spoken(), ends=ends, instructions=instructions)
         self.lines = [*self.lines, line][-_DIALOGS:]
         return line
+
+    def _lead(self, dialog: Dialog) -> None:
+        """Make a dialog that goes on the main one of its session. A question aside, such as one for a title, never goes on; a sub-agent's is never the main one."""
+        if dialog.dialog_id != self._main and not _subordinate(dialog):
+            self._main = dialog.dialog_id
+            self.session.store.update_session(self.session.session_id, root=self._main)
 
     def _dialog(self, instructions: bytes) -> Dialog:
         """Return a dialog for a new conversation: the first of the session; one of a sub-agent, if an agent waits for tools; else one beside the others."""
@@ -277,6 +286,12 @@ class _KnownSession:
         else:
             node = Node(dialog_id=new_dialog_id(session.session_id), session_id=session.session_id, owner=owner)
         return session.opened.new_dialog(node)
+
+
+def _subordinate(dialog: Dialog) -> bool:
+    """Return whether a dialog is a sub-agent's, or a fork of one."""
+    parent = dialog.parent
+    return dialog.opened.node.relation == "subagent" or (parent is not None and _subordinate(parent))
 
 
 def _read(dialog: Dialog) -> KnownDialog:

@@ -81,7 +81,7 @@ class RecorderThread:
             full = self._waiting > MOST_WAITING
             self._waiting += 0 if full else size
         if full:
-            self._failed(f"More than {MOST_WAITING >> 20} MB wait to be recorded.")
+            self.failed(f"More than {MOST_WAITING >> 20} MB wait to be recorded.")
         else:
             self._thread.submit(self._work, size, work)
 
@@ -89,15 +89,15 @@ class RecorderThread:
         try:
             work()
         except PalaverError as error:
-            self._failed(str(error), lasting=not isinstance(error, InvalidMessage))
+            self.failed(str(error), lasting=not isinstance(error, InvalidMessage))
         except Exception as error:  # noqa: BLE001 - a defect must not end the thread, nor stop what is forwarded
             traceback.print_exc(file=sys.stderr)
-            self._failed(f"{type(error).__name__}, a defect of palaver")
+            self.failed(f"{type(error).__name__}, a defect of palaver")
         finally:
             with self._lock:
                 self._waiting -= size
 
-    def _failed(self, why: str, *, lasting: bool = True) -> None:
+    def failed(self, why: str, *, lasting: bool = True) -> None:
         """Say that a call was not recorded, unless the same was just said; `lasting` if the next one may not be, either."""
         if why != self._said:
             self._tell(f"Not recorded, but forwarded: {why}")
