@@ -232,24 +232,22 @@ def _conversation(found: MessageList, plain: PlainMessages, ordinal: int, unread
     if not led:
         yield no_instructions(found.place)
     unread.see(about, found.place)
-    read, at, count = item_reader(plain.dialect), started_at, 0
+    read, at, count = partial(_message, writer, plain, item_reader(plain.dialect)), started_at, 0
     for item in found.items():
         at, count = _when(item.fields) or at, count + 1
-        yield from guarded(item.place, _message(item, writer, read, f"{name}:{ordinal}:{item.ordinal}", at, plain))
+        yield from guarded(item.place, read(item, f"{name}:{ordinal}:{item.ordinal}", at))
         unread.see(item.value, item.place, "message")
     if answer:
         item = Item(count, f"{found.place}, response", about.get("response"))
         if answer == "choices":  # the fields of a chat completion, next to its messages
             completion = {key: about[key] for key in ("choices", "model", "usage") if key in about}
             item = Item(count, found.place, completion)
-        yield from guarded(item.place, _response(item, writer, read, f"{name}:{ordinal}:{count}", at))
+        yield from guarded(item.place, _response(writer, plain, item, f"{name}:{ordinal}:{count}", at))
 
 
-def _response(
-    item: Item, writer: DialogWriter, read: Callable[..., Sequence[Message]], key: str, at: float
-) -> Iterator[Event]:
+def _response(writer: DialogWriter, plain: PlainMessages, item: Item, key: str, at: float) -> Iterator[Event]:
     """Read the answer that a log stores next to the messages: a text, a message, or the response of either interface."""
-    answer = item.value
+    answer, read = item.value, item_reader(plain.dialect)
     if isinstance(answer, dict) and "choices" in answer:
         choices = fields.items(answer, "choices")
         about = {name: value for name, value in answer_fields(answer, None).items() if value}
@@ -263,7 +261,7 @@ def _response(
     if not isinstance(answer, dict) or fields.text(answer, "role") != "assistant":
         yield bad_record(item.place, "no answer of chat completions or Anthropic's Messages is in it")
         return
-    yield from _message(item._replace(value=answer), writer, read, key, at)
+    yield from _message(writer, plain, read, item._replace(value=answer), key, at)
 
 
 def _first_message(completion: Mapping[str, object], choices: Sequence[object]) -> Mapping[str, object]:
@@ -291,20 +289,20 @@ def _declared(tool: object) -> Sequence[object]:
 
 
 def _message(
-    item: Item,
     writer: DialogWriter,
+    plain: PlainMessages,
     read: Callable[..., Sequence[Message]],
+    item: Item,
     key: str,
     at: float,
-    plain: PlainMessages | None = None,
 ) -> Iterator[Event]:
     value = item.expect()
     when = _when(value)
-    chats = plain is None or plain.dialect in _CHATS  # the other readers read what a message says of itself
-    about = fields.mapping(value, "metadata") if chats else NOTHING
+    # the other readers read what a message says of itself
+    about = fields.mapping(value, "metadata") if plain.dialect in _CHATS else NOTHING
     used = {key for key in _TIMES if when and fields.moment(value.get(key)) == when}
     said = {name: part for name, part in value.items() if name not in used and not (about and name == "metadata")}
-    rest = kept(said, plain.held.split()) if plain is not None and plain.held else {}
+    rest = kept(said, plain.held.split()) if plain.held else {}
     messages = read(said, id=key, timestamp=at, metadata={**rest, **kept(about, ())})
     for number, message in enumerate(messages):
         named = message if not number else message.model_copy(update={"id": f"{messages[0].id}.{number}"})
