@@ -76,12 +76,10 @@ def unpack(path: Path, limits: ReadLimits) -> Unpacked:
         return Unpacked((Layer("", opener),))
     if opener is plain:
         with path.open("rb") as file:
-            found = list_members(_ArchiveFile(file, lambda: path.open("rb"), keep=False), allowance, limits)
-        return Unpacked(*found, archive=True)
+            return list_members(_ArchiveFile(file, lambda: path.open("rb"), keep=False), allowance, limits)
     spool, early = _spooled(opener)
     found = list_members(_ArchiveFile(spool, lambda: spool, keep=True, early=early), allowance, limits)
-    faults = (*found.faults, *([("archive", early)] if early else ()))
-    return Unpacked(found.layers, faults, archive=True, spool=spool)
+    return found._replace(faults=(*found.faults, *([("archive", early)] if early else ())), spool=spool)
 
 
 def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
@@ -118,14 +116,7 @@ class _ArchiveFile(NamedTuple):
         return stretch(self.reopen, start, size, keep=self.keep, early=self.early)
 
 
-class _ArchiveMembers(NamedTuple):
-    """The members of an archive, and what could not be unpacked: (place, why)."""
-
-    layers: tuple[Layer, ...]
-    faults: tuple[tuple[str, str], ...]
-
-
-def _tar(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _ArchiveMembers:
+def _tar(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> Unpacked:
     import tarfile  # noqa: PLC0415 - slow to import, and few sources are archives
 
     layers: list[Layer] = []
@@ -137,7 +128,7 @@ def _tar(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _Arc
             for member in archive:
                 if len(layers) + len(faults) >= limits.records:
                     faults.append(("archive", f"it has more than {limits.records:,} members, the limit"))
-                    return _ArchiveMembers(tuple(layers), tuple(faults))
+                    return Unpacked(tuple(layers), tuple(faults), archive=True)
                 if member.isreg() and not member.issparse():
                     inner = source.stretch(member.offset_data, member.size)
                     layers.append(Layer(member.name, decompressed(inner, allowance)[0]))
@@ -148,10 +139,10 @@ def _tar(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _Arc
                 faults.append(("archive", f"it is cut off or damaged after {len(layers)} members"))
     except tarfile.TarError as error:
         faults.append(("archive", f"its index is damaged after {len(layers)} members ({error})"))
-    return _ArchiveMembers(tuple(layers), tuple(faults))
+    return Unpacked(tuple(layers), tuple(faults), archive=True)
 
 
-def _zip(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _ArchiveMembers:
+def _zip(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> Unpacked:
     """Read the index of a zip archive, which is at its end. The members are unpacked here, within the allowance."""
     import zipfile  # noqa: PLC0415 - slow to import, and few sources are archives
 
@@ -161,9 +152,8 @@ def _zip(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _Arc
         with zipfile.ZipFile(source.file) as archive:
             members = archive.infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error, EOFError) as error:
-        return _ArchiveMembers(
-            (), (("archive", f"its index, at the end of a zip archive, is missing or damaged ({error})"),)
-        )
+        why = f"its index, at the end of a zip archive, is missing or damaged ({error})"
+        return Unpacked((), (("archive", why),), archive=True)
     for member in members:
         if len(layers) + len(faults) >= limits.records:
             faults.append(("archive", f"it has more than {limits.records:,} members, the limit"))
@@ -182,7 +172,7 @@ def _zip(source: _ArchiveFile, allowance: Allowance, limits: ReadLimits) -> _Arc
             raw = source.stretch(start, member.compress_size)
             inner = raw if method == _STORED else over(raw, _LAYERS[method], allowance)
             layers.append(Layer(member.filename, decompressed(_checked(inner, member.CRC), allowance)[0]))
-    return _ArchiveMembers(tuple(layers), tuple(faults))
+    return Unpacked(tuple(layers), tuple(faults), archive=True)
 
 
 def _checked(under: Opener, checksum: int) -> Opener:
