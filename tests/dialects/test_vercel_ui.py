@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from palaver import Session, fit, read_messages, write_messages
+from palaver import Session, UserMessage, fit, read_messages, write_messages
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.messages import Role
 
@@ -40,6 +40,18 @@ def page(turns: int = 1) -> list[dict[str, Any]]:
         ]
         made.append({"id": f"a{number}", "role": "assistant", "parts": parts, "metadata": {"seconds": number}})
     return made
+
+
+def test_messages_stay_among_items_of_a_dialect() -> None:
+    """The dialect is that of the first item that is not a message; a message is itself, wherever it is in the list."""
+    said = UserMessage("And now?")
+    given = page()
+    read = read_messages([said, *given, said])
+    assert (read[0], read[-1]) == (said, said)
+    assert [message.contents for message in read[1:-1]] == [message.contents for message in read_messages(given)]
+    assert read_messages([said, {"role": "user", "content": "hi"}], "anthropic")[0] is said
+    with pytest.raises(InvalidInput, match="no dialect"):
+        read_messages(said, "nope")
 
 
 def test_a_page_comes_back_as_it_was() -> None:

@@ -40,7 +40,7 @@ def read_messages(items: object, dialect: str | None = None) -> tuple[Message, .
     """Read messages of any dialect.
 
     Args:
-        items: A list of dicts or message objects of one dialect, a whole answer of a provider, `Message` values, or one of these alone.
+        items: A list of dicts or message objects of one dialect, whole answers of a provider and `Message` values, or one of these alone.
         dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, `langchain`, `pydantic-ai`,
             `agent-framework`, or one that a package adds. Default: found from the items.
 
@@ -80,42 +80,44 @@ def messages_of(
         return
     if isinstance(given, Iterator | AsyncIterator) and dialect is None:
         raise TypeError(
-            f"A dialog contains whole messages, and {a_type(given)} gives pieces one by one: append the answer once it is whole, "
+            f"Messages are read whole, and {a_type(given)} gives pieces one by one: pass the answer once it is whole, "
             'such as `stream.get_final_completion()` or {"role": "assistant", "content": text}. Of messages, pass a list.'
         )
     items = [given] if is_one(given) else list(given)
-    other = other_dialect(dialect, items)
+    said = [item for item in items if not isinstance(item, Message)]
+    other = other_dialect(dialect, said)
+    answers: dict[int, tuple[ApiRow, Item]] = {}
+    if other is None and dialect is None:  # in a named dialect, all are its items
+        answers = {id(item): answer for item in said if (answer := _answer(item)) is not None}
     if other is not None:
-        reader = other.reader()
-        for index, item in enumerate(items):
-            yield from ((message, False) for message in read_at(index, partial(reader, item)))
-    elif dialect is not None:
-        plain = items_of(items)
-        read = api_dialect(dialect, plain).reader()
-        yield from ((read_at(index, partial(read, item)), False) for index, item in enumerate(plain))
+        read = other.reader()
     else:
-        yield from _mixed(items, request)
+        left = [item for item in said if id(item) not in answers]
+        read = _api_reader(left, dialect, request.model if request else "")
+    for index, item in enumerate(items):
+        if isinstance(item, Message):
+            yield item, False
+        elif id(item) in answers:
+            yield _read_answer(*answers[id(item)], request), True
+        else:
+            yield from ((message, False) for message in read_at(index, partial(read, item)))
 
 
-def _mixed(items: Sequence[Any], request: wire.Request | None) -> Iterator[tuple[Message, bool]]:
-    """Yield messages, answers with their request, and the other items in the one dialect that they are written in."""
+def _api_reader(items: Sequence[Any], name: str | None, model: str) -> Callable[..., Sequence[Message]]:
+    """Return what reads items in order, in the one dialect of an API that they are written in.
+
+    Raises:
+        TypeError: A value is neither a dict nor an object of an SDK.
+    """
     for item in items:
         if not isinstance(item, Mapping) and not _is_sdk_object(item):
             raise TypeError(
-                f"A dialog contains messages, not {a_type(item)}: append a Message, a dict such as "
-                '{"role": "user", "content": "hi"} or a provider\'s answer, or use put_text() for a text.'
+                'A message is a Message, a dict such as {"role": "user", "content": "hi"} or a provider\'s answer, '
+                f"not {a_type(item)}. Dialog.put_text() appends a text."
             )
-    answers = {id(item): answer for item in items if (answer := _answer(item)) is not None}
-    plain = items_of([item for item in items if not isinstance(item, Message) and id(item) not in answers])
-    read = api_dialect(None, plain, (), request.model if request else "").reader()
-    left = iter(plain)
-    for item in items:
-        if isinstance(item, Message):
-            yield item, False
-        elif (answer := answers.get(id(item))) is not None:
-            yield _read_answer(*answer, request), True
-        else:
-            yield read(next(left)), False
+    plain = items_of(items)
+    read, left = api_dialect(name, plain, (), model).reader(), iter(plain)
+    return lambda _item: (read(next(left)),)
 
 
 def is_one(given: object) -> bool:
