@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from palaver import Session
-from palaver.errors import InvalidInput
+from palaver.errors import Conflict, InvalidInput
 from palaver.log import entry_at
 from palaver.messages import AssistantMessage, TextContent, ToolCallContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.store import MemoryStore, Store, open_store
@@ -310,6 +310,22 @@ def test_two_processes_lose_nothing(url: str, tmp_path: Path) -> None:
         at = texts.index(text)
         if part != "x" and f"{who} {number} x" in texts:
             assert texts[at - 1].split()[:2] == [who, number], "a batch is not torn"
+
+
+@pytest.mark.parametrize("leave", ["pop_item", "clear_session"])
+def test_a_writer_of_palaver_is_told(two_stores: tuple[Store, Store], leave: str) -> None:
+    """A process that has the dialog open when the SDK leaves it does not go on there unaware: its next message conflicts, and the new root takes it."""
+    store, another = two_stores
+    session = ran(filled(adapter.PalaverSession("s", store), "a", "b"))
+    dialog = Session.open(another, "s").root
+    ran(getattr(session, leave)())
+    with pytest.raises(Conflict):
+        dialog.append(UserMessage.text("c"))
+    Session.open(another, "s").root.append(UserMessage.text("c"))
+    assert said(ran(session.get_items()))[-1] == "c"
+    session.session.undo_rewind(session.session.root)
+    assert said(ran(session.get_items())) == ["a", "b"]
+    check_session(session.session)
 
 
 def test_tasks_of_several_adapters_lose_nothing(store: Store) -> None:

@@ -50,6 +50,9 @@ _DIALECT = "openai-responses"
 _ITEM = f"{FRAMEWORK}/item"
 """The type of the custom entry of an item that is no message of the dialect."""
 
+_LEFT = f"{FRAMEWORK}/left"
+"""The type of the last entry of a dialog that `pop_item` or `clear_session` left."""
+
 _RESULT = "function_call_output"
 _PAGE = 128  # entries that are read at once, newest first
 
@@ -193,8 +196,9 @@ class PalaverSession:
         record = self._locked()
         if record is None or record.root is None:
             return None
+        head = self._store.last(record.root).turn_head
         for place, items in _newest(self._store, record.session_id, record.root):
-            branch = self._branch(record.root, tuple(_before(spans_of(self._store, record.root), place)))
+            branch = self._branch(record.root, tuple(_before(spans_of(self._store, record.root), place)), head)
             *rest, last = items
             if rest:  # a message that was not written by the SDK may be several of its items
                 append(self._store, branch, *_entries(rest))
@@ -203,10 +207,12 @@ class PalaverSession:
 
     def _clear(self) -> None:
         record = self._locked()
-        if record is not None and record.root is not None and self._store.last(record.root).seq >= 0:
-            self._branch(record.root, ())
+        if record is not None and record.root is not None and (last := self._store.last(record.root)).seq >= 0:
+            self._branch(record.root, (), last.turn_head)
 
-    def _branch(self, dialog_id: DialogId, spans: tuple[Span, ...]) -> DialogId:
+    def _branch(self, dialog_id: DialogId, spans: tuple[Span, ...], head: int) -> DialogId:
+        """Continue in a branch. The entry at the end of the dialog makes writers that have it open conflict, so that none goes on there unaware."""
+        append(self._store, dialog_id, Custom(custom_type=_LEFT), head=head)
         node = rewound(self._store.node(dialog_id), spans, messages_in(self._store, spans), root=True)
         self._store.create_dialog(node)
         self._store.update_session(node.session_id, root=node.dialog_id)
