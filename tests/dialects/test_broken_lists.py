@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from palaver import read_messages, write_messages
 from palaver.errors import InvalidMessage
-from tests.dialects import test_agent_framework, test_pydantic_ai, test_vercel_ui
+from tests.dialects import test_agent_framework, test_bedrock, test_pydantic_ai, test_vercel_ui
 
 WRONG: st.SearchStrategy[Any] = st.sampled_from([
     None, True, -1, 1e400, 2**70, "", "text", "\ud800\x00", "data:image/png;base64,!", [], {}, [[]], {"type": 7}, {"type": "tool_call"},
@@ -41,6 +41,7 @@ def thread() -> list[dict[str, Any]]:
 
 LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "agent-framework": test_agent_framework.conversation,
+    "bedrock": test_bedrock.conversation,
     "langchain": thread,
     "pydantic-ai": test_pydantic_ai.conversation,
     "vercel-ui": test_vercel_ui.page,

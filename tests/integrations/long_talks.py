@@ -245,10 +245,53 @@ def agent_framework(store: Store, script: Script) -> Sequence[Any]:
     return items
 
 
+def strands(store: Store, script: Script) -> Sequence[Any]:
+    """Talk in an agent of Strands and return its messages."""
+    kit = pytest.importorskip("strands", reason="strands-agents is not installed: ./run integrations")
+    models = pytest.importorskip("strands.models.model")
+    managers = pytest.importorskip("strands.session.repository_session_manager")
+    adapter = pytest.importorskip("palaver.integrations.strands")
+
+    class Scripted(models.Model):  # type: ignore[misc, name-defined] # unknown where Strands is missing
+        def get_config(self) -> dict[str, Any]:
+            return {"model_id": "gpt-5"}
+
+        def update_config(self, **_: object) -> None:
+            pass
+
+        def structured_output(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - Strands' own
+            raise NotImplementedError
+
+        async def stream(self, messages: Any, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - Strands' own
+            does = script.answer(messages)
+            yield {"messageStart": {"role": "assistant"}}
+            if isinstance(does, str):
+                yield {"contentBlockDelta": {"delta": {"text": does}}}
+                yield {"contentBlockStop": {}}
+            for name, args, key in [] if isinstance(does, str) else script.named(does):
+                yield {"contentBlockStart": {"start": {"toolUse": {"toolUseId": key, "name": name}}}}
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": json.dumps(args)}}}}
+                yield {"contentBlockStop": {}}
+            yield {"messageStop": {"stopReason": "end_turn" if isinstance(does, str) else "tool_use"}}
+
+    agent = kit.Agent(
+        Scripted(),
+        tools=[kit.tool(read_file)],
+        callback_handler=None,
+        session_manager=managers.RepositorySessionManager("talk", adapter.PalaverSessionRepository(store)),
+        conversation_manager=adapter.PalaverConversationManager(budget=BUDGET),
+    )
+    for words in (FIRST, NEWEST):
+        agent(words)
+    items: Sequence[Any] = agent.messages
+    return items
+
+
 TALKS: dict[str, tuple[str, Callable[[Store, Script], Sequence[Any]]]] = {
     "OpenAI Agents SDK": ("openai-responses", openai_agents),
     "LangChain, LangGraph": ("langchain", langchain),
     "pydantic-ai": ("pydantic-ai", pydantic_ai),
     "Agent Development Kit": ("gemini", google_adk),
     "Agent Framework": ("agent-framework", agent_framework),
+    "Strands": ("bedrock", strands),
 }

@@ -15,6 +15,7 @@ EXAMPLES = {  # the heading of a section, and the package that it needs
     "pydantic-ai": "pydantic_ai",
     "Google's Agent Development Kit": "google.adk",
     "Microsoft's Agent Framework": "agent_framework",
+    "Strands Agents": "strands",
 }
 
 

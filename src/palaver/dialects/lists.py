@@ -42,7 +42,7 @@ def read_messages(items: object, dialect: str | None = None) -> tuple[Message, .
     Args:
         items: A list of dicts or message objects of one dialect, whole answers of a provider and `Message` values, or one of these alone.
         dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `gemini-interactions`, `vercel-ui`, `langchain`, `pydantic-ai`,
-            `agent-framework`, or one that a package adds. Default: found from the items.
+            `agent-framework`, `bedrock`, or one that a package adds. Default: found from the items.
 
     Returns:
         The messages, in order. An item with the results of several calls is one message; an item of a dialect that joins an answer with its
@@ -262,6 +262,7 @@ class _DialectRow(NamedTuple):
         objects: The module of its message objects, or empty.
         key: The key whose value shows the dialect, too; empty if the keys suffice.
         values: The values of this key.
+        parts: The keys of which each part of its content has one, and no other; empty if the content shows nothing.
     """
 
     module: str
@@ -269,12 +270,21 @@ class _DialectRow(NamedTuple):
     objects: str = ""
     key: str = ""
     values: frozenset[object] = frozenset()
+    parts: frozenset[str] = frozenset()
 
     def claims(self, item: Mapping[str, Any]) -> bool:
         """Return whether an item is written in the dialect."""
         value = item.get(self.key)
         shown = not self.key or (isinstance(value, str) and value in self.values)
-        return shown and any(signs <= item.keys() for signs in self.keys)
+        return shown and any(signs <= item.keys() for signs in self.keys) and (not self.parts or self._has_parts(item))
+
+    def _has_parts(self, item: Mapping[str, Any]) -> bool:
+        content = item.get("content")
+        return (
+            isinstance(content, list | tuple)
+            and bool(content)
+            and all(isinstance(part, Mapping) and len(part) == 1 and part.keys() <= self.parts for part in content)
+        )
 
 
 _LANGCHAIN = "human ai system tool function chat AIMessageChunk HumanMessageChunk SystemMessageChunk constructor"
@@ -302,6 +312,24 @@ _ROWS: Mapping[str, _DialectRow] = {
         "agent_framework.",
         "type",
         frozenset({"message", "chat_message"}),
+    ),
+    "bedrock": _DialectRow(
+        "bedrock",
+        (frozenset({"role", "content"}),),
+        parts=frozenset(
+            {
+                "cachePoint",
+                "citationsContent",
+                "document",
+                "guardContent",
+                "image",
+                "reasoningContent",
+                "text",
+                "toolResult",
+                "toolUse",
+                "video",
+            }
+        ),
     ),
 }
 
