@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from palaver import Session
 from palaver.log import ToolSpec
 from palaver.log.entries import Toolset
-from palaver.messages import AssistantMessage, TextContent, ThinkingContent, ToolCallContent, Usage, UserMessage
+from palaver.messages import (
+    AssistantMessage,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    Usage,
+    UserMessage,
+)
+from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import export
 from palaver.view import View, fold
+from tests.formats.reading import imported, shown
+from tests.formats.reading import written as written_file
+from tests.formats.samples import GOLDEN
 from tests.transcripts.test_exporting import PIXEL
 
 
@@ -112,6 +126,55 @@ def _flat(view: View) -> list[str]:
 def _words(block: Any) -> str:  # noqa: ANN401 - a block
     content = block.content
     return content.text() if content.type == "tool_result" else getattr(content, "content", "")
+
+
+def test_exported_trajectory_comes_back(tmp_path: Path) -> None:
+    """What palaver exports imports as the same session: each message once, images and failures, and after each compaction what the model saw."""
+    session = Session.create()
+    dialog = session.root
+    dialog.append([{"role": "system", "content": "Be brief."}, UserMessage.with_images("look", [PIXEL])])
+    failed = ToolMessage(contents=(ToolResultContent(id="f", content="no", is_error=True),))
+    dialog.append([model("", "f"), failed, UserMessage("Hm.", speaker="harness")])
+    for number in range(40):
+        dialog.append(
+            [
+                user(f"go {number} " + "word " * 40),
+                model("", f"c{number}"),
+                result(f"c{number}", "row " * 300),
+                model("ok"),
+            ]
+        )
+        if number in {20, 35}:
+            assert dialog.compaction.preview(budget=6_000, model="gpt-5").approve()
+    done = export(session.store, session.session_id, "atif")
+    store = MemoryStore()
+    (one,) = imported(store, written_file(tmp_path, b"".join(done.pieces)))
+    assert (one.dialogs, one.losses, done.report.lost()) == (1, (), ())
+    assert one.main is not None
+    views = [
+        (fold(store, one.main, whole=whole), fold(session.store, dialog.dialog_id, whole=whole))
+        for whole in (True, False)
+    ]
+    assert all(shown(got) == shown(had) for got, had in views)
+    failed_one = views[0][0].exchanges[1].turns[1].blocks[0].content
+    assert isinstance(failed_one, ToolResultContent)
+    assert failed_one.is_error
+    assert views[0][0].exchanges[2].speaker == "harness"
+
+
+def test_subagents_are_trajectories_in_it(tmp_path: Path) -> None:
+    """The dialogs of sub-agents, and those in them, are written and come back with their owners."""
+    first, second = MemoryStore(), MemoryStore()
+    (one,) = imported(first, GOLDEN / "atif.file")
+    done = export(first, one.session_id, "atif")
+    (other,) = imported(second, written_file(tmp_path, b"".join(done.pieces)))
+    assert not [change for change in done.report if change.what == "other dialog"]
+    stores = (first, one.session_id), (second, other.session_id)
+    inner = [
+        [(node.owner, shown(fold(store, node.dialog_id))) for node in store.nodes(session)][1:]
+        for store, session in stores
+    ]
+    assert inner[0] == inner[1] == [("asker", ["user: Which tree?", "assistant: An oak."]), ("inner", ["user: Why?"])]
 
 
 def test_current_view_begins_with_the_boundary() -> None:

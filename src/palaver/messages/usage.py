@@ -22,7 +22,7 @@ from palaver.messages.value import Value, listed
 # (platform.openai.com/docs/api-reference/chat/object) and Responses, Codex rollouts; LiteLLM, which adds Anthropic's words while prompt_tokens
 # includes them; Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini
 # (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python, and its Interactions; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline;
-# LangChain (input_token_details) and pydantic-ai; palaver's own words.
+# LangChain (input_token_details) and pydantic-ai; ATIF (cached_tokens, extra); palaver's own words.
 _INPUT = "prompt_tokens input_tokens promptTokenCount prompt_token_count total_input_tokens input inputTokens"
 _ADDED_INPUT = (
     "toolUsePromptTokenCount tool_use_prompt_token_count total_tool_use_tokens tool"  # left out of the figure above
@@ -31,16 +31,16 @@ _OUTPUT = "completion_tokens output_tokens candidatesTokenCount candidates_token
 _CACHE_READ = (
     "prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens cache_read_input_tokens prompt_cache_hit_tokens"
     " input_tokens_cache_read cached_input_tokens cache_read_tokens cachedContentTokenCount cached_content_token_count"
-    " total_cached_tokens cacheRead cached cachedInputTokens cacheReadTokens input_token_details.cache_read"
+    " total_cached_tokens cacheRead cached cached_tokens cachedInputTokens cacheReadTokens input_token_details.cache_read"
 )
 _CACHE_WRITE = (
     "prompt_tokens_details.cache_creation_tokens cache_creation_input_tokens input_tokens_cache_write cache_write_tokens"
-    " cacheWrite cacheWriteTokens input_token_details.cache_creation"
+    " cacheWrite cacheWriteTokens input_token_details.cache_creation extra.cache_creation_input_tokens"
 )
 _REASONING = (
     "completion_tokens_details.reasoning_tokens output_tokens_details.reasoning_tokens reasoning_output_tokens reasoning_tokens"
     " thoughtsTokenCount thoughts_token_count total_thought_tokens reasoning thoughts reasoningTokens"
-    " output_token_details.reasoning output_reasoning_tokens"
+    " output_token_details.reasoning output_reasoning_tokens extra.reasoning_tokens"
 )
 _TOTAL = "total_tokens totalTokenCount total_token_count totalTokens total"
 _CACHED_APART = frozenset({

@@ -28,7 +28,7 @@ from palaver.store.redacting import RedactLike, redactor_of
 from palaver.store.titles import own_title
 from palaver.transcripts.markdown import markdown
 from palaver.transcripts.operations import lost_in_events, operations
-from palaver.transcripts.trajectory import trajectory
+from palaver.transcripts.trajectory import subagents, trajectory
 from palaver.transfer.bundle import export_bundle, redacted_copy
 from palaver.view import Exchange, View, fold
 from palaver.wire import Change, How, Report
@@ -97,7 +97,7 @@ def export(
     view = fold(store, dialog, whole=whole)
     view.load()
     waiting = tuple(undelivered(store, dialog))
-    others = tuple(_other_dialogs(store, session_id, dialog))
+    others = tuple(_other_dialogs(store, session_id, {dialog, *(_with_subagents(store, view) if to == "atif" else ())}))
     if to == "markdown":
         said = markdown(store, record, view, (message for _, message in waiting))
         return Exported(pieces=(text.encode() for text in said), report=Report(others))
@@ -106,11 +106,18 @@ def export(
     return replace(done, report=Report((*done.report, *left, *others)))
 
 
-def _other_dialogs(store: Store, session_id: SessionId, dialog_id: DialogId) -> Iterator[Change]:
-    """Yield one change that names the session's other dialogs, if it has any."""
-    if others := [node.dialog_id[:12] for node in store.nodes(session_id) if node.dialog_id != dialog_id]:
+def _other_dialogs(store: Store, session_id: SessionId, written: Collection[DialogId]) -> Iterator[Change]:
+    """Yield one change that names the session's dialogs that are not written, if it has any."""
+    if others := [node.dialog_id[:12] for node in store.nodes(session_id) if node.dialog_id not in written]:
         why = f"an export has one dialog; export the others by their ids, or all in a bundle: {', '.join(others)}"
         yield Change(None, counted(len(others), "other dialog"), How.DROPPED, why)
+
+
+def _with_subagents(store: Store, view: View) -> Iterator[DialogId]:
+    """Yield the dialogs of sub-agents that a trajectory contains, those in them included."""
+    for dialog in subagents(store, view):
+        yield dialog
+        yield from _with_subagents(store, fold(store, dialog))
 
 
 _NOT_DELIVERED = "it waits in the inbox and is not part of the conversation yet"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from palaver.errors import Erased, NotFound, StoreDamaged
-from palaver.ids import BlobId
+from palaver.ids import BlobId, DialogId
 from palaver.log import Handle, Header, MessageEntry, Span
 from palaver.messages import (
     AudioContent,
@@ -62,25 +62,36 @@ def trajectory(
     """
     steps = _Steps(store, view, _StepContent(load, notes))
     steps.write(_compactions(store, view) if whole else ())
-    formats = [source.format for source in store.sources(record.session_id)]
-    agent: dict[str, Any] = {
-        "name": (formats or [store.node(view.dialog_id).owner or "palaver"])[0],
-        "version": "unknown",
-    }
+    formats, node = [source.format for source in store.sources(record.session_id)], store.node(view.dialog_id)
+    own = [node.owner] if node.relation == "subagent" and node.owner else formats
+    agent: dict[str, Any] = {"name": (own or [node.owner or "palaver"])[0], "version": "unknown"}
     if view.model:
         agent["model_name"] = view.model
     if view.tools:
         agent["tool_definitions"] = [thaw(APIS["openai-chat"].dialect.declare(tool)) for tool in view.tools]
     about = {"title": own_title(store, record), "folder": record.workdir, "name": record.name}
+    views = [fold(store, dialog, whole=whole) for dialog in subagents(store, view)]
+    for inner in views:
+        inner.load()
+    parts = [trajectory(store, record, inner, load, notes, whole=whole) for inner in views]
     return {
         "schema_version": _WITH_SOUND if steps.parts.sounds else _VERSION,
         "session_id": record.session_id,
         "trajectory_id": view.dialog_id,
         "agent": agent,
         "steps": steps.done,
+        **({"subagent_trajectories": parts} if parts else {}),
         "final_metrics": {**steps.totals, "total_steps": len(steps.done)},
         "extra": {"palaver": {key: value for key, value in about.items() if value}},
     }
+
+
+def subagents(store: Store, view: View) -> Iterator[DialogId]:
+    """Yield the dialogs of the sub-agents that a view's dialog, or one that it shares entries with, began."""
+    callers = {view.dialog_id, *(span.dialog for span in view.shared)}
+    for node in store.nodes(store.node(view.dialog_id).session_id):
+        if node.relation == "subagent" and node.parent_id in callers:
+            yield node.dialog_id
 
 
 def _compactions(store: Store, view: View) -> Iterator[tuple[Handle, Header]]:
@@ -100,6 +111,7 @@ class _Steps:
         self.parts = parts
         self._store, self._view = store, view
         self._numbers: dict[Handle, int] = {}
+        self._told: dict[str, int] = {}
         self._results: dict[tuple[Handle | None, str], Block] = {}
 
     def write(self, compactions: Iterable[tuple[Handle, Header]]) -> None:
@@ -121,26 +133,26 @@ class _Steps:
         for place, header in waiting:
             self._compacted(place, header)
 
-    def _instruct(self, blocks: Sequence[Block], **more: object) -> None:
-        if blocks:
-            text = "\n\n".join(words_of(block.content) for block in blocks)
-            self._add({"source": "system", "message": text, **more})
+    def _instruct(self, blocks: Sequence[Block], *, copied: bool = False) -> None:
+        for text in filter(None, (words_of(block.content) for block in blocks)):
+            known = self._told.setdefault(text, len(self.done) + 1)
+            marks = _copied(None, known if known <= len(self.done) else None) if copied else {}
+            self._add({"source": "system", "message": text, **marks})
 
     def _compacted(self, place: Handle, header: Header) -> None:
         """Write what the model saw right after a compaction: the boundary, and copies of what was kept."""
         after = fold(self._store, place.dialog, at=place.seq)
         first = next((index for index, shown in enumerate(after.exchanges) if not shown.derived), len(after.exchanges))
         self._boundary(after.exchanges[:first], header.at)
-        self._instruct(after.system, is_copied_context=True)
+        self._instruct(after.system, copied=True)
         for exchange in after.exchanges[first:]:
             if exchange.derived:
-                self._add({"source": "system", "message": _words(exchange), "is_copied_context": True})
+                self._add({"source": "system", "message": _words(exchange), **_copied(None, None, exchange.derived)})
                 continue
             step = self._step(exchange)
             step.pop("metrics", None)  # each call counts once
             number = self._numbers.get(exchange.first) if exchange.first is not None else None
-            extra = {**step.get("extra", {}), "palaver": {"copied_from": number}} if number else step.get("extra")
-            self._add({**step, "is_copied_context": True, **({"extra": extra} if extra else {})})
+            self._add({**step, **_copied(step.get("extra"), number)})
 
     def _boundary(self, texts: Sequence[Exchange], at: float) -> None:
         content = [{"content": _words(exchange)} for exchange in texts]
@@ -223,11 +235,11 @@ class _StepContent:
         return {**made, "extra": {"is_error": True}} if result.is_error else made
 
     def content(self, blocks: Sequence[Content]) -> str | list[dict[str, Any]]:
-        """Return blocks as a text, or as parts where there are images or sounds."""
+        """Return blocks as a text, or as parts where there are several, or images or sounds."""
         parts = [part for block in blocks for part in self._of(block)]
-        if all(part["type"] == "text" for part in parts):
-            return "\n\n".join(part["text"] for part in parts)
-        return parts
+        if len(parts) > 1 or any(part["type"] != "text" for part in parts):
+            return parts
+        return parts[0]["text"] if parts else ""
 
     def _of(self, block: Content) -> Iterator[dict[str, Any]]:
         match block:
@@ -285,6 +297,15 @@ def _metrics(paid: Sequence[Message]) -> dict[str, Any]:
     }
     kept = {name: count for name, count in more.items() if count}
     return {**made, "extra": kept} if kept else made
+
+
+def _copied(extra: Mapping[str, Any] | None, number: int | None, derived: str = "") -> dict[str, Any]:
+    """Return the marks of a step that repeats an earlier one, by its number, or has a text that nobody said, by its kind."""
+    about = {"copied_from": number, "derived": derived}
+    return {
+        "is_copied_context": True,
+        "extra": {**(extra or {}), "palaver": {name: it for name, it in about.items() if it}},
+    }
 
 
 def _words(exchange: Exchange) -> str:
