@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, Literal, Self, Unpack, overload
 
 from pydantic import TypeAdapter
 
-from palaver.agent.approvals import Decision, abandon, annotate, decide, open_calls, settle_without_person
-from palaver.agent.claim import RUNNING, require_no_transaction, require_unclaimed
-from palaver.agent.compacting import compacted
-from palaver.agent.contract import offered, task_prompt
-from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler, require_invoker
-from palaver.agent.limits import Guard, Ledger, Ledgers, require_limited, require_prices
+from palaver.agent.approvals import Decision, annotate, decide, open_calls
+from palaver.agent.claim import RUNNING, require_no_transaction
+from palaver.agent.invoking import Invoker, ProviderInvoker, require_invoker
+from palaver.agent.limits import require_limited, require_prices
 from palaver.agent.options import AgentOptions, CallArguments, CallSettings, Conversation, OptionKeywords, require_types
-from palaver.agent.run import AgentRun, Listeners
-from palaver.agent.steps import go
 from palaver.agent.streaming import TurnStream
 from palaver.agent.trace import Answer, OutputT, Trace
-from palaver.agent.turn import TurnState, read_turn
+from palaver.agent.turn import read_turn
+from palaver.agent.turns import AgentTurns, nothing_new
 from palaver.context import DEFAULT_POLICY, Policy, policy, require_policy
-from palaver.dialects.lists import messages_of
-from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound, PalaverError
+from palaver.dialects.lists import read_messages
+from palaver.errors import Conflict, DecisionNeeded, InvalidInput, NotFound
 from palaver.ids import DialogId
 from palaver.log import Handle
 from palaver.log.entries import Inbox
@@ -37,7 +32,6 @@ from palaver.messages import (
     Role,
     TextContent,
     ToolCallContent,
-    ToolMessage,
     UserMessage,
 )
 from palaver.prompts import (
@@ -47,7 +41,6 @@ from palaver.prompts import (
     Runtime,
     as_tool,
     get_default_runtime,
-    temporary_prompt,
     verbatim_prompt,
 )
 from palaver.providers import Provider, connect_model
@@ -59,9 +52,8 @@ from palaver.store.connect import StoreLike, opened_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import Budget
-from palaver.tools import CallContext, run_in_worker
+from palaver.tools import CallContext
 from palaver.tools.portal import run_sync
-from palaver.wire import Memo, Request
 
 _MAIN = "main"
 """The alias of the dialog that `respond` and `receive` open when the agent has no dialog."""
@@ -170,10 +162,7 @@ class Agent(Generic[OutputT]):
         self.active_alias: str | None = None
         self._dialogs: dict[str, Dialog] = {}
         self._instructions: dict[DialogId, str] = {}
-        self._delivered: dict[DialogId, str] = {}
-        self._unsaved: dict[tuple[str, str], ToolMessage] = {}
-        self._last: dict[DialogId, tuple[tuple[Request, int] | None, Memo]] = {}
-        self._ledgers: Ledgers = defaultdict(Ledger)
+        self._turns = AgentTurns()
         self._settings({})  # raises for a wrong value now, not at the first call
 
     def _prompt(self, prompt: object) -> Prompt:
@@ -604,10 +593,7 @@ class Agent(Generic[OutputT]):
             Busy: A turn is running in the dialog.
             Conflict: Another process wrote to the dialog meanwhile.
         """
-        dialog, settings = self._named(alias), self._settings({})
-        guard = Guard(self.options.all_limits, dialog, None, self._ledgers)
-        with RUNNING.turn(dialog.store, dialog.dialog_id):
-            return await compacted(dialog, settings, guard)
+        return await self._turns.compact(self._named(alias), self._settings({}))
 
     async def answer_in(self, dialog: Dialog, *, within: CallContext | None = None, instructions: str = "") -> Trace:
         """Answer in a dialog that has no alias, or continue its turn. An answer that exists is returned again.
@@ -617,7 +603,7 @@ class Agent(Generic[OutputT]):
             within: The tool call that the answer is for, whose trace counts it. Its tracer is used if the agent has none.
             instructions: The text that replaces the dialog's instructions; empty to keep them.
         """
-        trace, work = self._call(dialog, self._settings({}, within or CallContext(), instructions))
+        trace, work = self._begun(dialog, self._settings({}, within or CallContext(), instructions))
         await work()
         return trace
 
@@ -627,16 +613,14 @@ class Agent(Generic[OutputT]):
             raise TypeError(f"respond() has no argument {unknown[0]!r}.")
         settings = self._settings(call)  # raises before anything is written
         dialog, said = self._with_input(text, call)
-        return self._call(dialog, settings, said)
+        return self._begun(dialog, settings, said)
 
-    def _call(
+    def _begun(
         self, dialog: Dialog, settings: CallSettings, text: str = ""
     ) -> tuple[Trace, Callable[..., Awaitable[None]]]:
-        """Return the trace of a call, and the function that runs it. The turn begins with the text, if there is one."""
-        trace = Trace(agent_name=self.name, dialog_id=dialog.dialog_id, dialog=dialog)
-        if settings.within is not None and settings.within.trace is not None:
-            settings.within.trace.subagents.append(trace)
-        return trace, partial(self._answer, dialog, trace, settings, text)
+        """Return the trace of a call, and the function that runs it."""
+        instructions = settings.instructions or self._instructions.get(dialog.dialog_id, "")
+        return self._turns.begin(dialog, replace(settings, instructions=instructions), text)
 
     def _with_input(self, text: str, call: CallArguments) -> tuple[Dialog, str]:
         """Return the dialog to answer in, a new one with the call's messages, and the text with which the turn begins."""
@@ -646,7 +630,7 @@ class Agent(Generic[OutputT]):
         if messages is None:
             if alias is None and not self._dialogs:
                 if not text:
-                    raise _nothing_new(f' resume("{self.name}_main") opens a stored session.')
+                    raise nothing_new(f' resume("{self.name}_main") opens a stored session.')
                 require_no_transaction(self.store)
                 return self.open(_MAIN, args, first=text).current_dialog, ""
             dialog = self._named(alias)
@@ -696,123 +680,6 @@ class Agent(Generic[OutputT]):
             instructions=instructions,
         )
 
-    async def _answer(
-        self,
-        dialog: Dialog,
-        trace: Trace,
-        settings: CallSettings,
-        text: str,
-        handler: StreamHandler | None = None,
-    ) -> None:
-        self.last_call = trace
-        if self.on_trace is not None:
-            self.on_trace(trace)
-        with RUNNING.turn(dialog.store, dialog.dialog_id):
-            try:
-                await self._turn(dialog, trace, settings, text, handler)
-                if (
-                    settings.within is None and trace.delivery is not None
-                ):  # a sub-agent's answer may be asked for again
-                    self._delivered[dialog.dialog_id] = trace.delivery.id
-            except Exception as error:  # the trace records every failure
-                if trace.state == "initial":  # it failed before the turn began: a tool, a server, the store
-                    trace.state, trace.error = "failure", error
-                if isinstance(error, PalaverError):  # those that are not an AgentFailure have the trace, too
-                    vars(error).setdefault("trace", trace)
-                raise
-
-    def _was_answered(self, dialog: Dialog, turn: TurnState) -> bool:
-        """Return whether this agent has already returned the newest answer, and no message followed."""
-        return turn.over and turn.response is not None and self._delivered.get(dialog.dialog_id) == turn.response.id
-
-    async def _turn(
-        self,
-        dialog: Dialog,
-        trace: Trace,
-        settings: CallSettings,
-        text: str,
-        handler: StreamHandler | None,
-    ) -> None:
-        abandoned = bool(settings.call.get("abandon"))
-        # who may continue a call's turn may continue those of its sub-agents
-        free = bool(settings.call.get("take_over")) or settings.within is not None
-        looked = partial(_looked, dialog, self.system_prompt, asked=bool(text), free=free, abandoned=abandoned)
-        turn, empty = await run_in_worker(looked)
-        if not text and not turn.inbox and (self._was_answered(dialog, turn) or empty):
-            raise _nothing_new()
-        trace.resumed = turn.began >= 0
-        outer = None if settings.within is None else settings.within.guard
-        guard = Guard(self.options.all_limits, dialog, turn, self._ledgers, outer)
-        former, seen = dialog.top_prompt, turn.seen
-        said = None
-        if text:
-            (said,) = dialog.opened.stamped(UserMessage(content=text))
-        if text and not turn.open and not turn.pending:
-            dialog.top_prompt = temporary_prompt(text)
-        before = dialog.top_prompt
-        task = task_prompt(dialog, turn, settings)
-        measured, memo = self._last.get(dialog.dialog_id) or (None, Memo())
-        try:
-            async with AsyncExitStack() as stack:
-                prompt = task.resolve(self.runtime)
-                if self.output is not None:
-                    prompt = prompt.extend(path=prompt.path, format=self.output)
-                run = AgentRun(
-                    settings=settings,
-                    dialog=dialog,
-                    turn=turn,
-                    prompt=prompt,
-                    toolbox=await offered(prompt, settings, stack),
-                    trace=trace,
-                    guard=guard,
-                    said=said,
-                    more=settings.call.get("more"),
-                    listeners=Listeners((settings.tracer, self.options.stream_handler, handler)),
-                    instructions=settings.instructions or self._instructions.get(dialog.dialog_id, ""),
-                    unsaved=self._unsaved,
-                    undecided=set() if self.options.approve else set(turn.awaited),
-                    measured=measured,
-                    memo=memo,
-                )
-                try:
-                    await go(run)
-                finally:
-                    # of the newest dialog only: a memo is as large as the conversation
-                    self._last = {dialog.dialog_id: (run.measured, memo)}
-        finally:
-            if turn.seen == seen:  # nothing was written
-                dialog.top_prompt = former
-        if dialog.top_prompt is before:  # no prompt was put meanwhile: the one that governed the answer stays
-            dialog.top_prompt = task
-
-
-def _looked(dialog: Dialog, prompt: Prompt, *, asked: bool, free: bool, abandoned: bool) -> tuple[TurnState, bool]:
-    """Return the state of a dialog's turn, after giving up the calls that wait if that was asked for, and whether there is nothing but a prompt.
-
-    Raises:
-        Busy: Another process is answering.
-    """
-    dialog.reload()
-    log, name = dialog.opened.recent, dialog.dialog_id
-    turn = read_turn(log, name, asked=asked)
-    if not free:
-        require_unclaimed(log, name, turn)
-    if abandoned:
-        abandon(dialog)
-    if abandoned or (turn.outcome == "waiting" and not turn.open and turn.pending and settle_without_person(dialog)):
-        dialog.opened.refresh()
-        turn.catch_up(log, name)
-    dialog.opened.prompt.prompt(prompt)  # what follows does not read it
-    if asked or turn.inbox:
-        return turn, False
-    count = dialog.opened.count
-    return turn, count == 0 or (count == 1 and dialog.messages[0].role is Role.SYSTEM)
-
-
-def _nothing_new(more: str = "") -> InvalidInput:
-    hint = 'Say something first: respond("..."), receive("...") or messages=[...].'
-    return InvalidInput("There is nothing new to answer.", hint=hint + more)
-
 
 def _delivered(trace: Trace) -> Answer[Any]:
     if trace.state == "waiting" or trace.delivery is None:
@@ -828,7 +695,7 @@ def _conversation(messages: Conversation, text: str) -> tuple[Message, ...]:
         InvalidMessage: A value is not a message.
     """
     try:
-        conversation = [message for message, _ in messages_of(messages)]
+        conversation = list(read_messages(messages))
     except TypeError as error:
         hint = 'Pass messages=[{"role": "user", "content": "..."}] or Message objects; pass a single text as input.'
         raise InvalidInput("messages contains values that are not messages.", hint=hint) from error
