@@ -20,11 +20,11 @@ CALLS = 20
 _COUNTS = ("/count_tokens", ":countTokens")
 """How the paths of requests end that ask no model."""
 
-HEAD = ("Through the proxy", "Recorded", "Requests", "Answers", "Sessions", "Dialogs", "Instructions")
+HEAD = ("Through the proxy", "Recorded", "Requests", "Answers", "Sessions", "Dialogs", "Tools")
 
 
 class Passed(NamedTuple):
-    """A row of the table, and whether each byte was the same on both sides and each call was recorded."""
+    """A row of the table, and whether each byte was the same on both sides, each call was recorded, and the main dialog has tools."""
 
     row: list[str]
     whole: bool
@@ -57,7 +57,7 @@ def proxied(cli: Cli, bench: Bench) -> Passed:
             row for each in dialogs for row in run("calls", each.dialog_id, "--store", running.store, "--json").rows()
         ]
         listed = sum(bool(row["recorded"]) for row in rows)
-        written = sum(header.kind == "instructions" for each in dialogs for header in store.headers(each.dialog_id))
+        tools = [len(session.root.view().tools) for session in sessions]
         made = ", ".join(map(_why, dialogs))
     same = [
         Counter(_requests(one)) == Counter(_requests(other))
@@ -65,8 +65,8 @@ def proxied(cli: Cli, bench: Bench) -> Passed:
     ]
     recorded = min(listed, (kept & Counter(sent)).total())
     row = [f"{recorded} of {asked} {said}".strip(), *("equal" if each else "differ" for each in same)]
-    more = [str(len(sessions)), f"{len(dialogs)}: {made}", str(written)]
-    return Passed([cli.title, *row, *more], all(same) and recorded == asked and not said)
+    more = [str(len(sessions)), f"{len(dialogs)}: {made}", ", ".join(map(str, tools))]
+    return Passed([cli.title, *row, *more], all(same) and all(tools) and recorded == asked and not said)
 
 
 def _requests(streams: list[bytearray]) -> list[bytes]:

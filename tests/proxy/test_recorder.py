@@ -218,11 +218,13 @@ def test_answer_after_another_writer_is_on_a_branch(client: Client) -> None:
     assert branch.calls[0].request().data == waiting.body
 
 
-def test_answer_kept_by_the_vendor_is_continued(client: Client) -> None:
-    """A request of Responses that names the answer before it, and repeats nothing, goes on in that answer's dialog."""
+@pytest.mark.parametrize("name", ["previous_response_id", "conversation"])
+def test_conversation_kept_by_the_vendor_is_continued(client: Client, name: str) -> None:
+    """A request of Responses that names the answer or the conversation before it, and repeats nothing, goes on in that dialog."""
     for number in (1, 2):
-        body: dict[str, Any] = {"model": "gpt-5", "input": f"question {number}"}
-        body |= {"previous_response_id": "resp_1"} if number == 2 else {}
+        kept: Item = {"conversation": {"id": "conv_1"}} if name == "conversation" else {}
+        kept |= {name: "resp_1"} if number == 2 and not kept else {}
+        body = {"model": "gpt-5", "input": f"question {number}", **kept}
         call = ProxiedCall("openai-responses", json.dumps(body).encode())
         client.recorder.begin(call)
         text = {"type": "output_text", "text": f"answer {number}", "annotations": []}

@@ -124,7 +124,7 @@ class KnownDialog:
         items: The conversation of its newest request, whose messages are the first in `said`; empty where that is not known.
         ends: The entry after which so many pieces are said.
         instructions: The digest of its newest instructions and tools.
-        response: The provider's id of its newest answer, or empty.
+        response: The provider's id of its newest answer, or of the conversation that the provider keeps; or empty.
         asked: Whether a request is not answered yet.
         calls: Whether the newest answer calls tools.
     """

@@ -66,6 +66,7 @@ class ProxiedCall:
         line: The dialog in which it is recorded; None before.
         request: Its request as it was recorded; None before.
         place: The entry that records it; None before.
+        kept: The conversation that the vendor keeps and its answer belongs to, or empty.
     """
 
     api: str
@@ -80,6 +81,7 @@ class ProxiedCall:
     line: KnownDialog | None = None
     request: Request | None = None
     place: Handle | None = None
+    kept: str = ""
 
 
 class KeyRedactor:
@@ -179,7 +181,7 @@ class Recorder:
         made = Call(model=asked.model, stream=asked.stream)
         call.request = passed_on(sent, fields, APIS[call.api].profile(asked.model), made, dialog.view())
         call.place = dialog.calls.record(call.request)
-        line.asked, line.calls, call.line = True, False, line
+        line.asked, line.calls, call.line, call.kept = True, False, line, asked.kept
 
     def end(self, call: ProxiedCall, copy: AnswerCopy) -> None:
         """Record the answer to a request: as a message where it is whole, else as an error, with the part that came.
@@ -198,7 +200,7 @@ class Recorder:
             handle = _answered(line, call, message)
             line.said.add([message])
             line.ends[line.said.ends[-1]] = handle
-            line.response, line.calls = message.response_id or "", message.is_function_call
+            line.response, line.calls = call.kept or message.response_id or "", message.is_function_call
         if error:
             facts = {"message": error, "model": request.model, "status": copy.status}
             part = [] if message is None or whole else [attempt_entry(RejectedAnswer(message, PARTIAL, error))]
@@ -303,6 +305,7 @@ def _read(dialog: Dialog) -> KnownDialog:
             if isinstance(entry, MessageEntry):
                 line.said.add([entry.message])
                 line.ends[line.said.ends[-1]] = Handle(span.dialog, seq)
+                line.response = entry.message.response_id or ""
     line.instructions = _digest(_system(view), view.tools)
     return line
 

@@ -33,6 +33,7 @@ class ReadRequest:
         tools: Its tools.
         items: The conversation, as JSON.
         previous: The id of the answer after which the conversation goes on, where the vendor keeps it; else empty.
+        kept: The id of the conversation that the vendor keeps and the answer belongs to, or empty.
     """
 
     api: str
@@ -44,6 +45,7 @@ class ReadRequest:
     tools: tuple[ToolSpec, ...]
     items: Sequence[Any]
     previous: str
+    kept: str
 
     def messages(self, start: int) -> list[Message]:
         """Read the conversation from an item on, one message for each.
@@ -79,6 +81,8 @@ def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False
         tools = tool_specs(dialect.tools(fields))[1]
     except (AttributeError, LookupError, TypeError, ValueError) as error:  # a foreign program may send anything
         raise InvalidMessage(f"It is not a request of {api}: {error}") from error
+    kept = fields.get("conversation")  # its id, or an object with it
+    kept = _text(kept, "id") if isinstance(kept, dict) else _text(fields, "conversation")
     return ReadRequest(
         api=api,
         body=body,
@@ -88,7 +92,8 @@ def read_request(api: str, body: bytes, model: str = "", *, stream: bool = False
         system="\n\n".join(filter(None, system)),
         tools=tools,
         items=items[leading:],
-        previous=next(filter(None, (_text(fields, name) for name in _PREVIOUS)), ""),
+        previous=next(filter(None, (_text(fields, name) for name in _PREVIOUS)), kept),
+        kept=kept,
     )
 
 

@@ -24,7 +24,7 @@ VENDORS: Mapping[str, str] = MappingProxyType(
 _CALLS = (
     ("/chat/completions", "openai-chat"),
     ("/responses", "openai-responses"),
-    ("/messages", "anthropic"),
+    ("/v1/messages", "anthropic"),  # OpenAI's threads have other messages
     (":generateContent", "gemini"),
     (":streamGenerateContent", "gemini"),
     ("/interactions", "gemini-interactions"),
