@@ -61,7 +61,7 @@ def test_stream_that_breaks_off_is_the_vendors_error(tmp_path: Path, api: str, c
 
 
 def test_killed_proxy_leaves_the_request(tmp_path: Path) -> None:
-    """When the proxy is killed in a stream, the client's connection breaks, and the log has the request; the next run answers it in the same dialog."""
+    """When the command is killed in a stream, the client's connection breaks, and the log has the request; the next run answers it in the same dialog."""
     answer = {"id": "a", "object": "chat.completion.chunk", "model": "m"}
     begun = {**answer, "choices": [{"index": 0, "delta": {"content": "one "}}]}
     ended = {**answer, "choices": [{"index": 0, "delta": {"content": "two"}, "finish_reason": "stop"}]}

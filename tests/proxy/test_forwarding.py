@@ -18,7 +18,7 @@ from palaver.browsing.seen import sent as saw
 from palaver.proxy.forwarding import HOST
 from palaver.testing import strict
 from palaver.testing.strict import StrictServer
-from tests.proxy.running import KEY, Wire, bodies, command, proxy, says, upstream
+from tests.proxy.running import KEY, Wire, bodies, proxy, says, upstream
 from tests.proxy.talks import TALKS
 
 TURNS = 20
@@ -226,15 +226,6 @@ def test_proxy_that_cannot_record_forwards_and_says_so(tmp_path: Path) -> None:
         else:
             pytest.fail("No answer says that its call is not recorded.")
         assert running.end().count("Not recorded") == 1
-
-
-def test_command_serves_until_it_is_ended(tmp_path: Path) -> None:
-    """The command prints the address and what to tell programs, records an open answer when it is ended, and exits as the signal asks."""
-    with strict.openai_chat() as server, command(tmp_path, "--to", server.url, "--session", "mine") as running:
-        assert running.ask("POST", "/chat/completions", json.dumps(ASKED).encode()).status == 200
-        assert running.end() == ""
-    with SqliteStore(running.store) as store:
-        assert len(Session.open(store, "mine").root.calls) == 1
 
 
 def _port(server: StrictServer) -> int:

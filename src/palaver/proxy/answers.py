@@ -27,7 +27,7 @@ _EXCERPT = 2000
 """The most characters of a vendor's text that are recorded with an error."""
 
 CLIENT_LEFT, BROKEN = (
-    "The client left before the end of the answer.",
+    "The client left, or the proxy was ended, before the end of the answer.",
     "The vendor's connection broke before the end of the answer.",
 )
 
