@@ -80,6 +80,6 @@ def run(
 
 def _lines(url: str, base: str) -> list[str]:
     if base:
-        return [f"{url} stands for {base}: give it to a program in place of that address."]
+        return [f"Give programs {url} instead of {base}."]
     wide = max(len(name) for name, _ in _HINTS)
-    return ["Tell a program this address:", *(f"  {name:{wide}}  {hint.format(url=url)}" for name, hint in _HINTS)]
+    return ["Settings for programs:", *(f"  {name:{wide}}  {hint.format(url=url)}" for name, hint in _HINTS)]

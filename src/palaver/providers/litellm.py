@@ -57,7 +57,7 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
             MissingExtra: LiteLLM is not installed.
         """
         if find_spec("litellm") is None:
-            raise MissingExtra("palaver.providers.litellm", "litellm")
+            raise MissingExtra("Asking a model through LiteLLM", "litellm")
         super().__init__(name, "openai-chat", None)
         self._options = {"num_retries": 0, "max_retries": 0} | options
 

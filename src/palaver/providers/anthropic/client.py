@@ -13,7 +13,7 @@ from palaver.wire import Request
 try:
     import anthropic
 except ImportError as error:
-    raise MissingExtra("palaver.providers.anthropic.client", "anthropic") from error
+    raise MissingExtra("Asking a model of Anthropic", "anthropic") from error
 
 
 _VERSION, _OLDEST, _NEWEST = "anthropic-version", "2023-06-01", "2026-10-21"

@@ -20,7 +20,7 @@ try:
     from google import genai
     from google.genai import errors, types
 except ImportError as error:
-    raise MissingExtra("palaver.providers.gemini.client", "google", package="google-genai") from error
+    raise MissingExtra("Asking a model of Google", "google", package="google-genai") from error
 
 
 PLACEHOLDER = "."

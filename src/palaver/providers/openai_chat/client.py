@@ -15,7 +15,7 @@ from palaver.wire import Profile, Request
 try:
     import openai
 except ImportError as error:
-    raise MissingExtra("palaver.providers.openai_chat.client", "openai") from error
+    raise MissingExtra("Asking a model of OpenAI", "openai") from error
 
 
 _PATHS: Mapping[str, str] = {"openai-chat": "/chat/completions", "openai-responses": "/responses"}
