@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, Mark, Origin, guarded, no_instructions
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import clean
 from palaver.formats.records import Record
@@ -117,7 +117,6 @@ def _session(member: Member) -> Iterator[Event]:
     for record in without_losses(member.records(), []):
         yield from guarded(record.place, reading.read(record))
     yield from reading.unread.losses()
-    yield from reading.skipped.losses(place)
 
 
 def _fork(record: Record) -> str:
@@ -129,14 +128,12 @@ class _CopilotReader:
 
     Attributes:
         writer: The current dialog.
-        unread: The keys that are not read.
-        skipped: The skipped events.
+        unread: What is not read.
     """
 
     def __init__(self) -> None:
         self.writer = DialogWriter("main", NAME)
         self.unread = Unread(_KEYS)
-        self.skipped = Skipped()
         self._agents: dict[str, DialogWriter] = {}
         self._owners: dict[str, str] = {}
         self._before: dict[str, Mark] = {}
@@ -153,7 +150,7 @@ class _CopilotReader:
         self.unread.see(value, record.place)
         self.unread.see(data, record.place, kind)
         if kind in _MIRRORED:
-            self.skipped.record(kind, _MIRRORED[kind])
+            self.unread.skip(kind, _MIRRORED[kind], record.place)
         elif kind == "session.snapshot_rewind":
             gone = self._before.get(fields.text(data, "upToEventId"), self.writer.mark())
             self.writer = self.writer.fork(_fork(record), gone)
@@ -210,7 +207,7 @@ class _CopilotReader:
     def _instruct(self, text: str, origin: Origin, at: float, writer: DialogWriter) -> Iterator[Event]:
         """Put the instructions. They are repeated before each prompt, and put when they change."""
         if text == self._instructions.get(writer.key, ""):
-            self.skipped.record("system.message", "instructions that are in force already")
+            self.unread.skip("system.message", "instructions that are in force already", origin.place)
             return
         self._instructions[writer.key] = text
         yield writer.put(Instructions(sections=(Section(name="system", text=text),), at=at), origin, counted=1)

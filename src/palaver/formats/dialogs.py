@@ -32,7 +32,6 @@ from palaver.log import (
     rule,
 )
 from palaver.messages import Message, ToolResultContent, UnknownContent
-from palaver.plurals import counted as plural
 
 COMPACTED, CLEARED = "compacted", "offloaded"
 """The reasons (`palaver.view.Reason`) for omissions by another agent's compaction, and for results that it cleared."""
@@ -301,23 +300,6 @@ def _within(run: Run, other: Run) -> bool:
 
 
 # --- reports --------------------------------------------------------------------------------------------------------------
-
-
-class Skipped:
-    """Counts the skipped records, which the stored source contains."""
-
-    def __init__(self) -> None:
-        self._records: Counter[tuple[str, str]] = Counter()
-
-    def record(self, kind: str, why: str) -> None:
-        """Count a record; `why` completes "… records: "."""
-        self._records[kind, why] += 1
-
-    def losses(self, place: str) -> Iterator[Loss]:
-        """Report the skipped records, one note for each kind."""
-        for (kind, why), count in self._records.items():
-            reason = f"{plural(count, f'{kind} record')}: {why}."
-            yield Loss(place=place, reason=reason, code="skipped", severity="note")
 
 
 def no_instructions(place: str) -> Loss:

@@ -13,7 +13,7 @@ from typing import Any
 
 from palaver.dialects import item_reader
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Skipped, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, Mark, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, digest_of, document_parts
 from palaver.formats.sources import Member, SourceFile
@@ -122,7 +122,6 @@ def _session(member: Member, path: Path) -> Iterator[Event]:
     for item in without_losses(_items(member), []):  # the first pass reported them
         yield from guarded(item.place, reading.read(item))
     yield from reading.unread.losses()
-    yield from reading.skipped.losses(place)
 
 
 def _workdir(path: Path) -> str:
@@ -141,15 +140,13 @@ class _GeminiReader:
         writer: The current dialog.
         about: The newest values of the whole session, except that the first id counts.
         model: The model that answered first.
-        skipped: The skipped records.
-        unread: The keys that are not read.
+        unread: What is not read.
     """
 
     def __init__(self, *, part: bool = False) -> None:
         self.writer = DialogWriter("main", NAME)
         self.about: dict[str, object] = {}
         self.model = ""
-        self.skipped = Skipped()
         self.unread = Unread(_KEYS)
         self._part = part
         self._shown: dict[str, list[Run | Derived]] = {}  # what the model sees, by the id of its message
@@ -303,7 +300,7 @@ class _GeminiReader:
             message = UserMessage(id=key, timestamp=at, contents=rest, speaker=speaker)
             yield from self.writer.say(message, item.part(key, value.get("content")), counted=1)
         elif first and self.writer.count == before:
-            self.skipped.record("user", "results, which their calls have, too")
+            self.unread.skip("user", "results, which their calls have, too", item.place)
 
     # --- what the model sees ----------------------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ class _SessionReader:
     Attributes:
         writer: The dialog in which the session goes on.
         owner: The app.
-        unread: The keys that are not read.
+        unread: What is not read.
     """
 
     def __init__(self, key: str, owner: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, clean, declare, instructs, kept, numbered, torn, word
 from palaver.formats.records import MAX_LINE
@@ -126,7 +126,7 @@ def _sample(
         started_at=started_at,
         metadata=kept(sample, _READ),
     )
-    writer, skipped, attached = DialogWriter("main", NAME), Skipped(), _Attachments(sample)
+    writer, unread, attached = DialogWriter("main", NAME), Unread({}), _Attachments(sample)
     yield writer.branch(NAME)
     yield from losses
     if not isinstance(sample.get("messages"), list):
@@ -134,7 +134,7 @@ def _sample(
     calls = {}
     tools: object = None
     for event in fields.objects(sample, "events"):
-        skipped.record("event", "the trace of the run, which the source has")
+        unread.skip("event", "the trace of the run, which the source has", place)
         if event.get("event") == "model":
             tools = tools or event.get("tools")
             output = fields.mapping(event, "output")
@@ -155,7 +155,7 @@ def _sample(
     if attached.missing:
         reason = f"{attached.missing} references to attachments stay as they are: the sample lacks them, or they are too long."
         yield Loss(place=place, reason=reason, code="missing_attachment", severity="loss")
-    yield from skipped.losses(place)
+    yield from unread.losses()
 
 
 def _message(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Skipped, bad_record, guarded
+from palaver.formats.dialogs import DialogWriter, bad_record, guarded
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, kept, numbered, values, word
 from palaver.formats.sources import SourceFile
@@ -38,8 +38,8 @@ class LongMemEval:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every session as a conversation, one case in memory at a time."""
-        ordinal, member, unread, skipped = 0, source.member, Unread(_KEYS), Skipped()
-        for found in values(member):
+        ordinal, unread = 0, Unread(_KEYS)
+        for found in values(source.member):
             if isinstance(found, Loss):
                 yield found
                 continue
@@ -49,11 +49,10 @@ class LongMemEval:
                 continue
             unread.see(case, place)
             for _ in [key for key in _QUESTIONS if case.get(key)]:
-                skipped.record("question", "what is asked of the sessions, which only the source has")
+                unread.skip("question", "what is asked of the sessions, which only the source has", place)
             for item in numbered(case[_SESSIONS], f"{place}.{_SESSIONS}"):
                 yield from _session(item, case, ordinal)
                 ordinal += 1
-        yield from skipped.losses(member.place("whole file"))
         yield from unread.losses()
 
 

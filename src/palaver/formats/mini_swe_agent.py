@@ -89,7 +89,7 @@ class _MessageReader:
 
     Attributes:
         writer: The dialog.
-        unread: The keys that are not read.
+        unread: What is not read.
     """
 
     def __init__(self, key: str, at: float) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Skipped, bad_record
+from palaver.formats.dialogs import DialogWriter, bad_record
 from palaver.formats.events import NOTHING, Conversation, Event, Loss, without_losses
 from palaver.formats.lists import Item, answer_fields, kept, priced, run_key, torn, word
 from palaver.formats.sources import Member, SourceFile
@@ -101,23 +101,22 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
     if prompt := fields.text(agent, "system_prompt"):
         entry = Instructions(sections=(Section(name="system", text=prompt),), at=0.0)
         yield tree.root.put(entry, Item(0, member.place("agent"), prompt).origin("system"))
-    skipped, unread, nodes = Skipped(), Unread(_KEYS), 0
+    unread, nodes = Unread(_KEYS), 0
     for element in without_losses(member.elements(("nodes",)), []):
         if element.nth >= 0 and element.whole:
             item = Item(element.nth, member.place(element.path), element.value)
-            yield from tree.node(nodes, item.place, partial(_node, item, answer or NAME, skipped, unread))
+            yield from tree.node(nodes, item.place, partial(_node, item, answer or NAME, unread))
             nodes += 1
     yield from unread.losses()
-    yield from skipped.losses(member.place("nodes"))
 
 
-def _node(item: Item, key: str, skipped: Skipped, unread: Unread, writer: DialogWriter) -> Iterator[Event]:
+def _node(item: Item, key: str, unread: Unread, writer: DialogWriter) -> Iterator[Event]:
     node = item.value
     if not isinstance(node, dict):
         yield bad_record(item.place, "it is not a node")
         return
     name = f"{key}:{item.ordinal}"
-    _skip(node, item.place, skipped, unread)
+    _skip(node, item.place, unread)
     if node.get("message"):
         block = TextContent(content=fields.text(node, "message"))
         user = UserMessage(id=f"{name}:user", timestamp=0.0, contents=(block,), metadata=kept(node, _READ))
@@ -133,16 +132,16 @@ def _node(item: Item, key: str, skipped: Skipped, unread: Unread, writer: Dialog
         yield bad_record(item.place, "it has neither a message nor an action")
 
 
-def _skip(node: Mapping[str, object], place: str, skipped: Skipped, unread: Unread) -> None:
+def _skip(node: Mapping[str, object], place: str, unread: Unread) -> None:
     unread.see(node.get("completions"), place, "completions")
     if "choices" in _response(node):  # of Anthropic's response, all keys are kept
         unread.see(dict(_response(node)), place, "response")
     unread.see(fields.mapping(node, "observation").get("execution_completion"), place, f"completions.{_BUILD}")
     for key in _STATE:
         if node.get(key):
-            skipped.record(key, "the harness's state, which only the source has")
+            unread.skip(key, "the harness's state, which only the source has", place)
     for _ in fields.mapping(node, "completions"):
-        skipped.record("completion", "the requests as they were sent, which only the source has")
+        unread.skip("completion", "the requests as they were sent, which only the source has", place)
 
 
 def _response(node: Mapping[str, object]) -> Mapping[str, object]:

@@ -108,4 +108,3 @@ def _session(
         if isinstance(record, Record):
             yield from reading.read(record)
     yield from reading.unread.losses()
-    yield from reading.skipped.losses(place)

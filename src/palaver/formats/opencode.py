@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, Origin, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Conversation, Event, Loss
 from palaver.formats.lists import Item, clean, digest_of, listed, priced
 from palaver.formats.sources import Member, SourceFile
@@ -151,7 +151,6 @@ def _session(member: Member) -> Iterator[Event]:
     if reading.stopped:
         yield Loss(place=place, reason=reading.stopped, code="skipped", severity="note")
     yield from reading.unread.losses()
-    yield from reading.skipped.losses(place)
 
 
 class _OpenCodeSurvey:
@@ -161,7 +160,7 @@ class _OpenCodeSurvey:
         about: The data of the whole session.
         model: The model that answered first.
         newest: The number of the newest answer.
-        unread: The keys that are not read.
+        unread: What is not read.
         cleared: When OpenCode cleared results, and the keys of their parts, oldest first.
     """
 
@@ -189,14 +188,12 @@ class _OpenCodeReader:
 
     Attributes:
         writer: The current dialog.
-        skipped: The skipped parts.
-        unread: The keys that are not read.
+        unread: What is not read.
         stopped: Why reading stopped, or empty.
     """
 
     def __init__(self, survey: _OpenCodeSurvey) -> None:
         self.writer = DialogWriter("main", NAME)
-        self.skipped = Skipped()
         self.unread = survey.unread
         self.stopped = ""
         self._survey = survey
@@ -249,9 +246,9 @@ class _OpenCodeReader:
             error = _error(fields.mapping(part, "error"))
             yield self.writer.put(ErrorEntry(error=error, at=at), item.part(key, error), counted=self._once())
         elif kind in _SKIPPED:
-            self.skipped.record(kind, _SKIPPED[kind])
+            self.unread.skip(kind, _SKIPPED[kind], item.place)
         else:
-            self.skipped.record(kind or "nameless", "of a kind that is not known; it is in the log as it was")
+            self.unread.skip(kind or "nameless", "of a kind that is not known; it is in the log as it was", item.place)
             entry = Custom(custom_type=f"{NAME}/{kind or 'part'}", data=clean(dict(part)), at=at)
             yield self.writer.put(entry, item.part(key, part), counted=self._once())
 

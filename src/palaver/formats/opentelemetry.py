@@ -13,7 +13,7 @@ from itertools import repeat
 
 from palaver.dialects.genai import EVENT, answered_in, essence_of, is_compaction, message_of
 from palaver.formats import fields
-from palaver.formats.dialogs import Skipped, bad_record
+from palaver.formats.dialogs import bad_record
 from palaver.formats.events import Event, Loss
 from palaver.formats.lineage import CallDialect, CallSurvey, LoggedCall
 from palaver.formats.lists import digest_of, kept
@@ -73,7 +73,6 @@ class OpenTelemetry:
             file.losses.clear()
         yield from file.losses
         yield from file.unread.losses()
-        yield from file.skipped.losses(place)
 
 
 def _known(call: LoggedCall | Loss) -> tuple[Callable[[], LoggedCall | Loss], LoggedCall | Loss]:
@@ -92,14 +91,12 @@ class _OtlpFile:
 
     Attributes:
         losses: What could not be read.
-        unread: The keys that are not read.
-        skipped: Counts the records that are no model calls.
+        unread: What is not read.
     """
 
     def __init__(self, member: Member) -> None:
         self.losses: list[Loss] = []
         self.unread = Unread(KEYS)
-        self.skipped = Skipped()
         self._spans: dict[tuple[str, str], OtlpRecord] = {}
         self._messages: dict[bytes, object] = {}
         self._records: list[OtlpRecord] = []
@@ -134,8 +131,10 @@ class _OtlpFile:
     def _skip(self, record: OtlpRecord, answered: Collection[str]) -> None:
         """Count a record that is no call. What a tool returned is also in the next request, if there is one."""
         about = record.attributes
-        self.skipped.record(
-            fields.text(about, _OPERATION) or "other", "what is around the model calls, repeats one, or has no messages"
+        self.unread.skip(
+            fields.text(about, _OPERATION) or "other",
+            "what is around the model calls, repeats one, or has no messages",
+            record.name,
         )
         self.unread.see(record.value, record.name, "record")
         read = _READ if fields.text(about, _TOOL_CALL) not in answered else {*_READ, _RESULT}

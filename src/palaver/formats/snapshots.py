@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from palaver.errors import PalaverError
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Skipped, bad_record, guarded
+from palaver.formats.dialogs import DialogWriter, Mark, bad_record, guarded
 from palaver.formats.events import Branch, Conversation, Event, Loss
 from palaver.formats.lineage import CHAT, MARK, CallPlace, CallSurvey, LoggedCall
 from palaver.formats.lists import Item, answer_fields, clean, declare, digest_of, instruct, run_key
@@ -46,7 +46,6 @@ class CallReader:
         self._ordinal = ordinal
         first = survey.first
         self._key = key or ("" if first is None else run_key(fields.text(first.response, "id"), first.at))
-        self._skipped = Skipped()
         self._unread = Unread(_KEYS if survey.dialect is CHAT else {})
         self._writers: list[DialogWriter] = []
         self._settings: list[bytes] = []
@@ -77,7 +76,6 @@ class CallReader:
             reason = f"{what} other than the longest one; the count of records excludes them."
             yield Loss(place=self._survey.place, reason=reason, code="beside", severity="note")
         yield from self._unread.losses()
-        yield from self._skipped.losses(self._survey.place)
 
     def _step(self, step: CallPlace, number: int) -> Iterator[Event]:
         call = step.read()
@@ -103,7 +101,7 @@ class CallReader:
         else:
             yield bad_record(f"{call.name}, response", "it has no answer")
         for _ in fields.objects(call.response, "choices")[1:]:
-            self._skipped.record("further choice", "answers that the run did not continue with")
+            self._unread.skip("further choice", "answers that the run did not continue with", call.name)
 
     def _set(self, step: CallPlace, number: int, record: str, call: LoggedCall) -> Iterator[Event]:
         """Put the instructions and the tools, if they are others than before."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from palaver.formats import fields
-from palaver.formats.dialogs import CallLog, DialogWriter, Origin, Skipped, bad_record, guarded, no_instructions
+from palaver.formats.dialogs import CallLog, DialogWriter, Origin, bad_record, guarded, no_instructions
 from palaver.formats.events import NOTHING, Branch, Conversation, Event, Loss
 from palaver.formats.lists import (
     Item,
@@ -88,7 +88,7 @@ class Tau2Bench:
 
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every simulation as a conversation, one in memory at a time."""
-        ordinal, member, seen, skipped, unread = 0, source.member, Counter[str](), Skipped(), Unread(_KEYS)
+        ordinal, member, seen, unread = 0, source.member, Counter[str](), Unread(_KEYS)
         info = _info(member)
         unread.see({"info": info}, member.place("info"))
         for element in member.elements(_LISTS):
@@ -103,11 +103,10 @@ class Tau2Bench:
                     yield bad_record(place, "it is not a simulation")
                 yield from torn(element, place)
             elif element.key == "tasks":
-                skipped.record("task", "the customer's instructions, and the checks")
+                unread.skip("task", "the customer's instructions, and the checks", member.place(element.path))
             else:
                 unread.see({element.key: element.value}, member.place(element.path))
         yield from unread.losses()
-        yield from skipped.losses(member.place("whole file"))
 
 
 def _info(member: Member) -> Mapping[str, object]:

@@ -1,7 +1,8 @@
-"""Report the keys of records that a reader does not read: law 16 for files.
+"""Report what a reader does not read: law 16 for files.
 
-A format declares the keys that it knows, by the path of their object. A key that it does not declare, with text in it, is a loss; its number is reported
-once a conversation. Objects without a declaration are kept whole by the reader.
+A format declares the keys that it knows, by the path of their object. A key that it does not declare, with text in it, is a loss. A record that repeats
+others or is no part of the conversation is skipped: a note. Both are counted, and reported once a conversation. Objects without a declaration are kept whole
+by the reader.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LONGEST = 200  # characters of a key in a report
 
 
 class Unread:
-    """Counts the keys with text that a format does not declare."""
+    """Counts the keys with text that a format does not declare, and the records that it skips."""
 
     def __init__(self, keys: Mapping[str, str]) -> None:
         """Read nothing yet.
@@ -28,7 +29,8 @@ class Unread:
         """
         self._keys = {path: frozenset(names.split()) for path, names in keys.items()}
         self._count: Counter[tuple[str, str, str]] = Counter()
-        self._first: dict[tuple[str, str, str], str] = {}
+        self._skipped: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, ...], str] = {}
 
     def see(self, value: object, place: str, path: str = "") -> None:
         """Count the unknown keys of a record, or of the objects at a path of it."""
@@ -56,13 +58,21 @@ class Unread:
         self._count[row] += 1
         self._first.setdefault(row, place)
 
+    def skip(self, kind: str, why: str, place: str) -> None:
+        """Count a record that is skipped; `why` completes "3 records: "."""
+        self._skipped[kind, why] += 1
+        self._first.setdefault((kind, why), place)
+
     def losses(self) -> Iterator[Loss]:
-        """Report each key once, at the place of its first record."""
+        """Report each key, and each kind of skipped records, once, at the place of its first record."""
         for row, count in self._count.items():
             name, owner, severity = row
             reason = f"The key {name!r} of {counted(count, 'record')} is not read; only the {owner} has it."
             code = "unread" if severity == "loss" else "skipped"
             yield Loss(place=self._first[row], reason=reason, code=code, severity=severity)
+        for (kind, why), count in self._skipped.items():
+            reason = f"{counted(count, f'{kind} record')}: {why}."
+            yield Loss(place=self._first[kind, why], reason=reason, code="skipped", severity="note")
 
 
 def has_text(value: object) -> bool:

@@ -9,7 +9,7 @@ from palaver.formats.claude_code import messages
 from palaver.formats.claude_code.messages import CHAIN, MESSAGES, NAME, SNAPSHOT, agent_message, plain
 from palaver.formats.claude_code.survey import ROOT, ClaudeCodeSurvey, record_id
 from palaver.formats.claude_code.tree import BranchTree
-from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, Skipped, bad_record, guarded
+from palaver.formats.dialogs import CallLog, DialogWriter, Mark, Origin, bad_record, guarded
 from palaver.formats.events import NOTHING, Branch, Event, Loss
 from palaver.formats.lists import declare
 from palaver.formats.records import Record
@@ -65,7 +65,6 @@ class ClaudeCodeReader:
         """
         self._survey = survey
         self._tree = tree
-        self._skipped = Skipped()
         self._unread = Unread(KEYS)
         self._calls = CallLog()
         self._writers: dict[int, DialogWriter] = {}
@@ -110,7 +109,6 @@ class ClaudeCodeReader:
             reason = f"The session was compacted, and the summary does not follow (dialog {key})."
             yield Loss(place=place, reason=reason, code="missing_summary")
         yield from self._unread.losses()
-        yield from self._skipped.losses(place)
 
     # --- dialogs --------------------------------------------------------------------------------------------------------
 
@@ -231,7 +229,7 @@ class ClaudeCodeReader:
             kept = Custom(custom_type=f"{NAME}/{subtype}", data=value.get("content"), at=at)
             yield from self._put(dialog, kept, origin)
         else:
-            self._skipped.record(f"system/{subtype}", "measurements of the harness; no one said them")
+            self._unread.skip(f"system/{subtype}", "measurements of the harness; no one said them", origin.place)
 
     def _clearing(self, about: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         yield from self._open(dialog)
@@ -249,7 +247,9 @@ class ClaudeCodeReader:
         progress = agent_message(value)
         if progress is None:
             kind = fields.text(fields.mapping(value, "data"), "type")
-            self._skipped.record(f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome")
+            self._unread.skip(
+                f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome", origin.place
+            )
             return
         lane, inner = self._survey.lane(progress[0]), progress[1]
         yield from self._open(lane, dialog)
@@ -260,9 +260,9 @@ class ClaudeCodeReader:
         kind = fields.text(value, "type")
         if kind in _SKIPPED:
             self._unread.see(value, origin.place)
-            self._skipped.record(kind, _SKIPPED[kind])
+            self._unread.skip(kind, _SKIPPED[kind], origin.place)
         elif kind == "queue-operation" and not value.get("content"):
-            self._skipped.record(kind, "the queue moving on; queued words are kept where they were queued")
+            self._unread.skip(kind, "the queue moving on; queued words are kept where they were queued", origin.place)
         else:
             yield from self._put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
 

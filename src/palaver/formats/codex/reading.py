@@ -8,7 +8,7 @@ from palaver.formats import fields
 from palaver.formats.codex import messages
 from palaver.formats.codex.messages import NAME, OUTPUTS, SUMMARY_PREFIX, envelope, said_by_harness
 from palaver.formats.codex.survey import CodexSurvey, Responses
-from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded, no_instructions
+from palaver.formats.dialogs import DialogWriter, Mark, Origin, guarded, no_instructions
 from palaver.formats.events import Event, Loss
 from palaver.formats.lists import digest_of
 from palaver.formats.records import Record
@@ -70,7 +70,6 @@ class CodexReader:
         self._instructions = ""
         self._where: dict[bytes, list[Run]] = {}
         self._unsealed = 0
-        self._skipped = Skipped()
         self._unread = Unread(KEYS)
 
     def opening(self) -> Iterator[Event]:
@@ -98,9 +97,8 @@ class CodexReader:
             reason = f"{what} no encrypted content that could be sent back."
             yield Loss(place=place, reason=reason, code="reasoning", severity="note")
         if self._survey.unused:
-            self._skipped.record("token_count", "usage of calls whose answer is not recorded")
+            self._unread.skip("token_count", "usage of calls whose answer is not recorded", place)
         yield from self._unread.losses()
-        yield from self._skipped.losses(place)
 
     def _record(self, kind: str, payload: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         if kind == "response_item":
@@ -117,7 +115,7 @@ class CodexReader:
         elif kind == "session_meta":
             yield from self._instruct(fields.text(fields.mapping(payload, "base_instructions"), "text"), origin, at)
         elif kind == "token_usage_record":
-            self._skipped.record(kind, "usage, kept with the last item of its response")
+            self._unread.skip(kind, "usage, kept with the last item of its response", origin.place)
         else:
             yield self._put(Custom(custom_type=f"{NAME}/{kind or 'record'}", data=payload, at=at), origin)
 
@@ -180,9 +178,9 @@ class CodexReader:
         elif kind == "thread_rolled_back":
             yield self._rolled_back(fields.number(payload, "num_turns"), origin)
         elif kind == "token_count":
-            self._skipped.record(f"event_msg/{kind}", "usage, kept with the last item of its response")
+            self._unread.skip(f"event_msg/{kind}", "usage, kept with the last item of its response", origin.place)
         else:
-            self._skipped.record(f"event_msg/{kind}", "the screen's mirror of response items")
+            self._unread.skip(f"event_msg/{kind}", "the screen's mirror of response items", origin.place)
 
     def _rolled_back(self, turns: int, origin: Origin) -> Event:
         """Begin a fork before the first turn that the user undid."""

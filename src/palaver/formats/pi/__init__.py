@@ -67,4 +67,3 @@ def _session(member: Member) -> Iterator[Event]:
         if isinstance(record, Record):
             yield from reading.read(record)
     yield from reading.unread.losses()
-    yield from reading.skipped.losses(place)

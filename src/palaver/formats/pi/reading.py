@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from palaver.formats import fields
-from palaver.formats.dialogs import DialogWriter, Mark, Origin, Skipped, guarded
+from palaver.formats.dialogs import DialogWriter, Mark, Origin, guarded
 from palaver.formats.events import Event, Loss
 from palaver.formats.lists import declare
 from palaver.formats.pi import messages
@@ -29,13 +29,11 @@ class PiReader:
     """Turns records into entries, in a second pass over the file.
 
     Attributes:
-        skipped: The skipped records.
-        unread: The keys that are not read.
+        unread: What is not read.
     """
 
     def __init__(self, survey: PiSurvey, name: str = NAME) -> None:
         self._name = name
-        self.skipped = Skipped()
         self.unread = Unread(KEYS)
         self._survey = survey
         self._writers = {0: DialogWriter("main", name)}
@@ -78,7 +76,7 @@ class PiReader:
     def _header(self, value: Mapping[str, object], origin: Origin, at: float) -> Iterator[Event]:
         """Read the header, which belongs to the beginning of every branch."""
         if self._headed or self._first_put:
-            self.skipped.record("session", "further headers")
+            self.unread.skip("session", "further headers", origin.place)
             return
         self._headed = True
         writer = self._writers[0]
@@ -107,7 +105,7 @@ class PiReader:
             case "label":
                 yield from self._label(value, origin, at, writer)
             case "session_info":
-                self.skipped.record("session_info", "names; the newest one is the session's")
+                self.unread.skip("session_info", "names; the newest one is the session's", origin.place)
             case "custom":
                 kind = fields.text(value, "customType") or "custom"
                 yield writer.put(Custom(custom_type=kind, data=value.get("data"), at=at), origin)
