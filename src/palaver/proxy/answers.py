@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import httpx
 
 from palaver.errors import InvalidMessage, ProviderError
 from palaver.messages import Message
+from palaver.messages.frozen import EMPTY
 from palaver.providers import APIS
 from palaver.wire import Request
 
@@ -32,20 +34,27 @@ CLIENT_LEFT, BROKEN = (
 )
 
 
-class AnswerCopy(NamedTuple):
-    """What was sent to a client.
+@dataclass(eq=False)
+class AnswerCopy:
+    """A copy of an answer, made while it is passed on.
 
     Attributes:
-        status: The status; 0 where no answer came.
+        status: The status; 0 before it begins.
         headers: The headers, names in lower case.
-        body: The bytes of the body as they were sent; None where there were more than are kept.
-        fault: Why the body ends early, or empty.
+        body: The bytes of the body as they were sent; None where there are more than `MOST_KEPT`.
+        fault: Why the body ends early, or empty. Until it has ended, the client could be the one that left.
     """
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes | None
+    status: int = 0
+    headers: Mapping[str, str] = EMPTY
+    body: bytes | bytearray | None = field(default_factory=bytearray)
     fault: str = ""
+
+    def add(self, piece: bytes) -> None:
+        """Add to the body."""
+        if self.body is not None:
+            self.body += piece
+            self.body = self.body if len(self.body) <= MOST_KEPT else None
 
 
 class Answered(NamedTuple):
@@ -97,7 +106,7 @@ def _read(text: str, copy: AnswerCopy, request: Request) -> Answered:
         return Answered(None, error=copy.fault or f"The answer cannot be read ({error}).")
 
 
-def decoded(body: bytes, encoding: str, *, cut: bool = False) -> bytes:
+def decoded(body: bytes | bytearray, encoding: str, *, cut: bool = False) -> bytes:
     """Return a body without its content encoding.
 
     Args:
@@ -109,8 +118,8 @@ def decoded(body: bytes, encoding: str, *, cut: bool = False) -> bytes:
         InvalidMessage: It is damaged, is larger than `MOST_KEPT`, or the encoding is not known here.
     """
     if not encoding or encoding.strip().lower() == "identity":
-        return body
-    pieces = (body[at : at + _PIECE] for at in range(0, len(body), _PIECE))
+        return bytes(body)
+    pieces = (bytes(body[at : at + _PIECE]) for at in range(0, len(body), _PIECE))
     plain = bytearray()
     try:
         for piece in httpx.Response(200, headers={"content-encoding": encoding}, content=pieces).iter_bytes():

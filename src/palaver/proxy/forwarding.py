@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Sequence
 from urllib.parse import urlsplit
 
 import anyio
@@ -45,24 +44,6 @@ class _BrokenOff(Exception):
     """The vendor's connection broke in the middle of an answer: the client's breaks, too."""
 
 
-class _Forwarded(NamedTuple):
-    """A request.
-
-    Attributes:
-        method: The method.
-        path: The path and query, as they were sent.
-        headers: The headers.
-        route: Where it goes.
-        call: The call that is recorded, or None.
-    """
-
-    method: str
-    path: str
-    headers: Headers
-    route: VendorRoute
-    call: ProxiedCall | None
-
-
 class Proxy:
     """An ASGI application that forwards all requests.
 
@@ -98,21 +79,17 @@ class Proxy:
             raise
 
     async def _forward(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: Headers = list(scope["headers"])
-        path = scope["raw_path"].decode("latin-1")
-        query: bytes = scope["query_string"]
         body, rest = await _received(receive)
         if body is None:
             return
-        way = route(scope["method"], path, headers, self._to)
+        way = route(scope["method"], scope["raw_path"].decode("latin-1"), scope["headers"], self._to)
         call = None
         if way.api and rest:
             self.recording.failed(_TOO_LARGE, lasting=False)
         elif way.api:
-            call = await self._call(way, body, headers, query)
-        asking = _Forwarded(
-            scope["method"], path + ("?" + query.decode("latin-1") if query else ""), headers, way, call
-        )
+            call = await self._call(way, body, scope)
+        request = self._request(way, scope, body, receive if rest else None, call)
+        fault = _TOO_LARGE if way.api and rest else ""
         broken = False
         async with anyio.create_task_group() as group:
 
@@ -123,45 +100,55 @@ class Proxy:
 
             if not rest:
                 group.start_soon(watch)
-            broken = await self._answer(asking, self._content(asking, body, receive if rest else None), send)
+            broken = await self._answer(request, call, fault, send)
             group.cancel_scope.cancel()
         if broken:
             raise _BrokenOff
 
-    async def _call(self, way: VendorRoute, body: bytes, headers: Headers, query: bytes) -> ProxiedCall:
+    async def _call(self, way: VendorRoute, body: bytes, scope: Scope) -> ProxiedCall:
         """Return the call that a request makes, mended where that is asked for."""
+        headers: Headers = scope["headers"]
         call = ProxiedCall(
             way.api,
             body,
             way.model,
             way.streams,
             session=session_named(headers),
-            keys=keys(headers, query),
+            keys=keys(headers, scope["query_string"]),
             encoding=dict(headers).get(b"content-encoding", b"").decode("latin-1"),
         )
         if self.recording.mends:
             call.mended = await self.recording.mended(call)
         return call
 
-    def _content(self, asking: _Forwarded, body: bytes, rest: Receive | None) -> bytes | AsyncIterator[bytes]:
+    def _request(
+        self, way: VendorRoute, scope: Scope, body: bytes, rest: Receive | None, call: ProxiedCall | None
+    ) -> httpx.Request:
         """Return what is sent to the vendor. A call is recorded when that is done: while the vendor thinks, no answer waits for the recorder."""
-        call = asking.call
-        if call is not None:
-            mended = call.mended and call.mended.body
-            return _pieces(mended or body, rest, lambda: self.recording.begin(call))
-        return body if rest is None else _pieces(body, rest, lambda: None)
+        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        url, headers = way.base + (scope["raw_path"] + query).decode("latin-1"), passed(scope["headers"])
+        if call is None:
+            content = body if rest is None else _pieces(body, rest, lambda: None)
+            return httpx.Request(scope["method"], url, headers=headers, content=content)
+        gone = _OF_BODY if call.sent is not body else frozenset({b"content-length"})
+        headers = [
+            *(
+                (name, value)
+                for name, value in readable(headers, self._client.headers["accept-encoding"])
+                if name not in gone
+            ),
+            (b"content-length", str(len(call.sent)).encode()),  # it may have arrived in chunks, or be mended
+        ]
+        content = _pieces(call.sent, None, lambda: self.recording.begin(call))
+        return httpx.Request(scope["method"], url, headers=headers, content=content)
 
-    async def _answer(self, asking: _Forwarded, content: bytes | AsyncIterator[bytes], send: Send) -> bool:
+    async def _answer(self, request: httpx.Request, call: ProxiedCall | None, fault: str, send: Send) -> bool:
         """Send a request on and its answer back, and return whether the vendor's connection broke in the middle of it."""
-        headers, call, copy = passed(asking.headers), asking.call, _Copying()
-        if call is not None:
-            headers = readable(headers, self._client.headers["accept-encoding"])
-            headers = _measured(headers, call)
-        request = httpx.Request(asking.method, f"{asking.route.base}{asking.path}", headers=headers, content=content)
+        copy = AnswerCopy(fault=CLIENT_LEFT)
         try:
             response = await self._client.send(request, stream=True)
             try:
-                await _passed_back(response, copy, self._notes(asking), send)
+                await _passed_back(response, copy, _notes(fault or self.recording.fault, call), send)
             finally:
                 with anyio.CancelScope(shield=True):
                     await response.aclose()
@@ -169,25 +156,23 @@ class Proxy:
             if copy.status:
                 copy.fault = BROKEN
                 return True
-            host = urlsplit(asking.route.base).netloc
-            copy.fault = f"palaver proxy cannot reach {host}: {str(error) or type(error).__name__}"
+            copy.fault = (
+                f"palaver proxy cannot reach {request.url.netloc.decode()}: {str(error) or type(error).__name__}"
+            )
             await _error(502, "upstream_unreachable", copy.fault, send)
         finally:
             if call is not None:
-                self.recording.end(call, copy.made())
+                self.recording.end(call, copy)
         return False
 
-    def _notes(self, asking: _Forwarded) -> list[tuple[bytes, bytes]]:
-        """Return the headers that say what is not as the client expects; none where all is."""
-        why = self.recording.fault
-        if asking.route.api and asking.call is None:
-            why = _TOO_LARGE
-        mended = None if asking.call is None else asking.call.mended
-        changes = "" if mended is None else "; ".join(mended.changes)
-        said = ((NOT_RECORDED, why), (MENDED, changes))
-        return [
-            (name.encode(), " ".join(text.split()).encode("ascii", "replace")[:_LONGEST]) for name, text in said if text
-        ]
+
+def _notes(fault: str, call: ProxiedCall | None) -> list[tuple[bytes, bytes]]:
+    """Return the headers that say what is not as the client expects; none where all is."""
+    changes = "; ".join(call.mended.changes) if call is not None and call.mended is not None else ""
+    said = ((NOT_RECORDED, fault), (MENDED, changes))
+    return [
+        (name.encode(), " ".join(text.split()).encode("ascii", "replace")[:_LONGEST]) for name, text in said if text
+    ]
 
 
 async def _pieces(begun: bytes, rest: Receive | None, sent: Callable[[], None]) -> AsyncIterator[bytes]:
@@ -203,45 +188,8 @@ async def _pieces(begun: bytes, rest: Receive | None, sent: Callable[[], None]) 
     sent()
 
 
-def _measured(headers: list[tuple[bytes, bytes]], call: ProxiedCall) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a call with the length of its body: it may have arrived in chunks, or be mended."""
-    body = call.mended and call.mended.body
-    if body:
-        headers = [(name, value) for name, value in headers if name not in _OF_BODY]
-    known = any(name == b"content-length" for name, _ in headers)
-    return headers if known else [*headers, (b"content-length", str(len(body or call.body)).encode())]
-
-
-class _Copying:
-    """A copy of an answer while it is passed on.
-
-    Attributes:
-        status: The status; 0 before the answer begins.
-        headers: The headers, names in lower case.
-        fault: Why it ended early. Until it has ended, the client could be the one that left.
-    """
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
-        self.fault = CLIENT_LEFT
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    def add(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size <= MOST_KEPT:
-            self._pieces.append(piece)
-        else:
-            self._pieces.clear()
-
-    def made(self) -> AnswerCopy:
-        body = None if self._size > MOST_KEPT else b"".join(self._pieces)
-        return AnswerCopy(self.status, self.headers, body, self.fault)
-
-
 async def _passed_back(
-    response: httpx.Response, copy: _Copying, notes: Sequence[tuple[bytes, bytes]], send: Send
+    response: httpx.Response, copy: AnswerCopy, notes: Sequence[tuple[bytes, bytes]], send: Send
 ) -> None:
     """Send an answer to the client while it arrives.
 

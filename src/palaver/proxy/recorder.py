@@ -61,7 +61,7 @@ class ProxiedCall:
         session: The session that it names, or empty.
         keys: Its keys, which are taken out of everything that is written.
         encoding: The content encoding of the body, or empty.
-        mended: What was sent to the vendor, where it is not the body.
+        mended: What was changed in it before it was sent to the vendor, or None.
         begun: Whether its request waits to be recorded, or is.
         line: The dialog in which it is recorded; None before.
         request: Its request as it was recorded; None before.
@@ -82,6 +82,11 @@ class ProxiedCall:
     request: Request | None = None
     place: Handle | None = None
     kept: str = ""
+
+    @property
+    def sent(self) -> bytes:
+        """The body that was sent to the vendor."""
+        return self.body if self.mended is None or self.mended.body is None else self.mended.body
 
 
 class KeyRedactor:
