@@ -45,6 +45,7 @@ APART: dict[tuple[str, str], str] = {
     },
     ("pydantic-ai", "pydantic-ai"): "the resolver takes its slim package first, whose newest release is newer",
     ("crewai", "openai-agents"): "it needs openai 2, and the Agents SDK openai 3",
+    ("agent-framework", "strands"): "it needs mcp from 2.2 on, and Strands one before; the framework's core fits",
     ("crewai", "google-adk"): "it needs OpenTelemetry's SDK from 1.45 on, and the kit one up to 1.44",
 }
 """Frameworks and extras that do not fit together, and why. A pair that fits has no place here."""

@@ -159,6 +159,8 @@ class PalaverSessionRepository(SessionRepository):  # type: ignore[misc] # unkno
         del kwargs
         at = datetime.fromisoformat(session_message.created_at).timestamp()
         (message,) = DIALECT.reader()(session_message.message, timestamp=at)
+        times = {"created_at": session_message.created_at, "updated_at": session_message.updated_at}
+        message = message.model_copy(update={"metadata": {**message.metadata, FRAMEWORK: times}})
         dialog = _dialog(self._record(session_id), agent_id)
         with self._store.transaction():
             last = self._store.last(dialog)
@@ -271,8 +273,9 @@ def _restored(index: int, message: Message, redacted: Mapping[str, Any] | None) 
     if redacted is not None:
         return SessionMessage.from_dict(dict(redacted))
     (item,) = DIALECT.write([message], ChangeNotes())
-    at = datetime.fromtimestamp(message.timestamp, UTC).isoformat()
-    return SessionMessage(decode_bytes_values(item), index, created_at=at, updated_at=at)
+    at = datetime.fromtimestamp(message.timestamp, UTC).isoformat()  # of a message from elsewhere
+    times = {"created_at": at, "updated_at": at} | dict(message.metadata.get(FRAMEWORK, {}))
+    return SessionMessage(decode_bytes_values(item), index, **times)
 
 
 # --- what a model is sent -------------------------------------------------------------------------------------------------
