@@ -279,6 +279,26 @@ def test_a_call_is_stored_before_its_tool_runs(store: Store) -> None:
     assert "interrupted" in parts(script.requests[0], "function_result")[0].result
 
 
+@pytest.mark.parametrize("each_call", [True, False])
+def test_an_approved_call_goes_on(store: Store, each_call: bool) -> None:
+    """A call that a person approves in a later run has its result once, and the requests after it are valid."""
+    tool = af.FunctionTool(name="read_file", func=read_file, approval_mode="always_require")
+    script = Script(asks(1), says("Read."), says("Bye."))
+    agent = built(script, store, each_call=each_call, tools=[tool])
+
+    async def talk() -> None:
+        session = agent.create_session(session_id="talk")
+        asked = (await agent.run("Read one.", session=session)).user_input_requests
+        approved = asked[0].to_function_approval_response(approved=True)
+        await agent.run(af.Message("user", [approved]), session=session)
+        await agent.run("Thanks.", session=session)
+
+    asyncio.run(talk())
+    assert len(script.requests) == 3
+    assert all(map(is_valid, script.requests))
+    assert [result.text() for message in stored(store) for result in message.tool_results()] == [read_file(1)]
+
+
 def test_a_conversation_from_elsewhere_goes_on(store: Store) -> None:
     """What another provider's loop appended to the session is the history of the next run, with calls and results."""
     run(built(Script(says("Hello.")), store), "Hello?")
