@@ -21,8 +21,8 @@ from tests.live.matrix import APIS, LiveApi, cells
 from tests.live.scenarios import SCENARIOS, Bounds
 
 
-def main() -> int:
-    """Read the arguments, play, print the matrix, and return the exit status."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the arguments (by default those of the command), play, print the matrix, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="./run live", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -30,7 +30,7 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=400, help="the most calls (default: %(default)s)")
     parser.add_argument("--dollars", type=float, default=20.0, help="the most dollars (default: %(default)s)")
     parser.add_argument("--only", default="", help="only the models with this in their names")
-    words = parser.parse_args()
+    words = parser.parse_args(arguments)
     bounds, failed = Bounds(words.calls, words.dollars), False
     console = Console(width=150, highlight=False)
     for api in APIS:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import anyio
 import pytest
 
 from palaver.tokens import UnknownModelWarning
+from tests.live.__main__ import main
 from tests.live.matrix import APIS, LiveApi, cells
 from tests.live.scenarios import SCENARIOS, Bounds
 
@@ -58,13 +56,12 @@ def test_bounds_end_the_calls() -> None:
     assert len(side.server.served) < 5 + 0.5 / 0.02
 
 
-def test_the_matrix_is_printed_without_a_key() -> None:
+def test_the_matrix_is_printed_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     """`./run live --list` and `./run live` without a key list every model and scenario, and send nothing."""
     for words in (["--list"], []):
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.live", *words], env={}, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.count("is not set") == len(APIS)
-        assert all(model in done.stdout for api in APIS for model in api.models)
-        assert all(done.stdout.count(f" {scenario.name} ") == len(APIS) for scenario in SCENARIOS)
-        assert "0 calls" in done.stdout
+        assert main(words) == 0
+        said = capsys.readouterr().out
+        assert said.count("is not set") == len(APIS)
+        assert all(model in said for api in APIS for model in api.models)
+        assert all(said.count(f" {scenario.name} ") == len(APIS) for scenario in SCENARIOS)
+        assert "0 calls" in said
