@@ -292,6 +292,7 @@ DOCUMENTS = (
     *("opencode", "tau-bench", "tau2-bench", "mini-swe-agent", "swe-agent", "openhands-llm-calls"),
     *("chat-completions", "anthropic-messages", "inspect", "longmemeval", "moatless", "cline", "openclaw-bench"),
     *("atif", "chatgpt", "claude-ai", "google-adk", "openai-responses", "gemini", "gemini-interactions", "vercel-ui"),
+    *("langchain", "pydantic-ai", "agent-framework"),
 )
 """The formats that are a document, or an archive of documents."""
 

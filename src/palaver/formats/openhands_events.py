@@ -85,7 +85,7 @@ def _flat(history: Sequence[object]) -> list[object]:
 
 
 def _is_event(value: Mapping[str, object]) -> bool:
-    if value.get("kind") in KINDS:
+    if fields.text(value, "kind") in KINDS:
         return "source" in value
     return isinstance(value.get("action") or value.get("observation"), str) and bool(
         {"args", "content", "thought", "extras"} & value.keys()

@@ -175,6 +175,18 @@ PLAIN = (
     PlainMessages(
         "vercel-ui", "Vercel AI SDK", "messages with id, role and parts, or an object with messages", "vercel-ui"
     ),
+    PlainMessages(
+        "langchain", "LangChain messages", "messages with type and data, or an object with messages", "langchain"
+    ),
+    PlainMessages(
+        "pydantic-ai", "pydantic-ai messages", "messages with kind and parts, or an object with messages", "pydantic-ai"
+    ),
+    PlainMessages(
+        "agent-framework",
+        "Agent Framework messages",
+        "messages with role and contents, or an object with messages",
+        "agent-framework",
+    ),
 )
 
 
