@@ -168,7 +168,8 @@ class PalaverHistoryProvider(HistoryProvider):  # type: ignore[misc] # unknown w
         state |= {"dialog": record.root, "head": last.turn_head}
         dialog = Session(self._store, record.session_id).root
         items = write_messages(dialog.messages, NAME).items
-        return [Message.from_dict(item) for item in items if not _given(item, answers)]
+        shown = (_without(item, answers) for item in items)
+        return [Message.from_dict(item) for item in shown if item["contents"]]
 
     def _save(self, name: str, messages: Sequence[Message], state: _State) -> None:
         if not messages:
@@ -197,10 +198,12 @@ def _name(session_id: object) -> str:
     return session_id
 
 
-def _given(item: Mapping[str, Any], answers: frozenset[str]) -> bool:
-    """Return whether an item says that calls were interrupted whose results the request brings."""
-    ids = [part.get("call_id") for part in item["contents"] if part.get("type") == "function_result"]
-    return bool(ids) and answers.issuperset(ids)
+def _without(item: Mapping[str, Any], answers: frozenset[str]) -> dict[str, Any]:
+    """Return an item without what it says of calls that were interrupted and whose results the request brings."""
+    contents = [
+        part for part in item["contents"] if part.get("type") != "function_result" or part.get("call_id") not in answers
+    ]
+    return {**item, "contents": contents}
 
 
 # --- what a model is sent -------------------------------------------------------------------------------------------------
