@@ -6,8 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import MessageToJson
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from palaver import Session
+from palaver import Agent, ScriptedProvider, Session, subagent
+from palaver.agent.telemetry import Telemetry
 from palaver.errors import UnsupportedTranscript
 from palaver.log import Invocation
 from palaver.store.memory import MemoryStore
@@ -96,6 +102,45 @@ def test_exported_events_come_back(tmp_path: Path) -> None:
         assert shown(fold(store, one.main, whole=whole)) == shown(
             fold(session.store, session.root.dialog_id, whole=whole)
         )
+
+
+def weigh(parcel: str) -> int:  # noqa: ARG001 - a tool's
+    """Weigh a parcel."""
+    return 12
+
+
+def test_traces_of_agents_come_back(tmp_path: Path) -> None:
+    """The spans of palaver's own agents, with what was said: two turns are one dialog, and a sub-agent has its own."""
+
+    def asks(name: str, **arguments: str) -> dict[str, object]:
+        return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    inner = ScriptedProvider([asks("weigh", parcel="lamp"), "12 kg."])
+    outer = ScriptedProvider([asks("porter", task="Weigh it."), "It weighs 12 kg.", "Tomorrow."])
+    porter = Agent("porter", "You weigh.", "gpt-5-mini", inner, tools=[weigh])
+    tracer = Telemetry(provider, content=True)
+    clerk = Agent("clerk", "You send parcels.", "gpt-5-mini", outer, tools=[subagent(porter)], tracer=tracer)
+    clerk.respond("How heavy is it?")
+    clerk.respond("When does it leave?")
+    lines = [MessageToJson(encode_spans([span]), indent=None).encode() for span in spans.get_finished_spans()]
+    found = read_bytes(tmp_path, b"\n".join(lines))
+    assert {loss.severity for loss in found.losses} == {"note"}
+    said = [line.partition(": ")[2] for line in found.shown()]
+    assert [said[0], *said[3:]] == ["How heavy is it?", "It weighs 12 kg.", "When does it leave?", "Tomorrow."]
+    assert (found.branch("branch:1").relation, found.branch("branch:1").owner) == ("subagent", "porter")
+    assert found.shown("branch:1")[-1] == "assistant: 12 kg."
+
+
+def test_trace_that_is_still_written_grows(tmp_path: Path) -> None:
+    """The spans around calls come last. Whatever is there already, an import of the rest adds to it."""
+    lines = value_of("opentelemetry")
+    for count in range(1, len(lines)):
+        store = MemoryStore()
+        imported(store, written(tmp_path, jsonl(*lines[:count])))
+        (one,) = imported(store, written(tmp_path, jsonl(*lines)))
+        assert (one.outcome, one.dialogs) in {("grown", 3), ("unchanged", 3)}, count
 
 
 def test_trace_without_messages_says_how_to_record_them(tmp_path: Path) -> None:

@@ -18,12 +18,23 @@ MARK = "cache_control"
 
 
 class LoggedCall(NamedTuple):
-    """A call: its name, the request, the answer (or empty), and the whole object: messages, response, kwargs or args, timestamp, cost."""
+    """A call.
+
+    Attributes:
+        name: Its name.
+        messages: The request.
+        response: The answer, or empty.
+        value: The whole object: messages, response, kwargs or args, timestamp, cost.
+        agent: The name of the agent that called, or empty.
+        inside: What of another agent's turn it was part of, such as a tool call; or empty.
+    """
 
     name: str
     messages: Sequence[object]
     response: Mapping[str, object]
     value: Mapping[str, object]
+    agent: str = ""
+    inside: str = ""
 
     @property
     def at(self) -> float:
@@ -49,16 +60,6 @@ class LoggedCall(NamedTuple):
     def provider(self) -> str | None:
         """Who served the model, or None."""
         return fields.text(self.value, "provider") or None
-
-    @property
-    def agent(self) -> str:
-        """The name of the agent that called, or empty."""
-        return fields.text(self.value, "agent")
-
-    @property
-    def inside(self) -> str:
-        """What of another agent's turn it was part of, such as a tool call; or empty."""
-        return fields.text(self.value, "inside")
 
     @property
     def instructions(self) -> Sequence[object]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from itertools import repeat
 
 from palaver.dialects.genai import EVENT, answered_in, essence_of, is_compaction, message_of
 from palaver.formats import fields
@@ -133,7 +132,7 @@ class _OtlpFile:
         about = record.attributes
         self.unread.skip(
             fields.text(about, _OPERATION) or "other",
-            "what is around the model calls, repeats one, or has no messages",
+            "spans and events around the model calls, repetitions of one, or without messages",
             record.name,
         )
         self.unread.see(record.value, record.name, "record")
@@ -153,29 +152,29 @@ class _OtlpFile:
 
     def _call(self, record: OtlpRecord) -> LoggedCall:
         said = record.attributes
-        reasons = (*fields.items(said, "gen_ai.response.finish_reasons"), *repeat(None, len(said)))
+        reason = next(iter(fields.items(said, "gen_ai.response.finish_reasons")), None)
         response = {
             "id": said.get("gen_ai.response.id"),
             "model": said.get("gen_ai.response.model") or said.get("gen_ai.request.model"),
             "usage": {name: fields.number(said, key) for key, name in _TOKENS.items() if fields.number(said, key)},
             "choices": [
-                {"message": message, "finish_reason": reason}
-                for message, reason in zip(fields.items(said, _OUTPUT), reasons, strict=False)
+                {"finish_reason": reason or message.get("finish_reason"), "message": message}
+                for message in fields.objects(said, _OUTPUT)
             ],
         }
-        around = {span: self._spans[span].attributes for span in self._above(record)}
-        agents = [span for span, about in around.items() if fields.text(about, _OPERATION) in _AGENTS]
-        calls = [call for about in around.values() if (call := fields.text(about, _TOOL_CALL))]
         value = {
             "timestamp": record.at,
             "provider": said.get("gen_ai.provider.name"),
-            "agent": around[agents[0]].get("gen_ai.agent.name") if agents else said.get("gen_ai.agent.name"),
-            "inside": (*calls, agents[0][1])[0] if len(agents) > 1 else "",
             "instructions": [_section(part) for part in fields.items(said, _TOLD)],
             "kwargs": {**kept(said, _READ), "tools": said.get(_TOOLS)},
             "args": {**kept(record.value, ()), "resource": record.resource},
         }
-        return LoggedCall(record.name, fields.items(said, _INPUT), response, value)
+        around = {span: self._spans[span].attributes for span in self._above(record)}
+        agents = [span for span, about in around.items() if fields.text(about, _OPERATION) in _AGENTS]
+        calls = [call for about in around.values() if (call := fields.text(about, _TOOL_CALL))]
+        agent = fields.text(around[agents[0]] if agents else said, "gen_ai.agent.name")
+        inside = (*calls, agents[0][1])[0] if len(agents) > 1 else ""
+        return LoggedCall(record.name, fields.items(said, _INPUT), response, value, agent, inside)
 
     def _list(self, record: OtlpRecord, key: str) -> list[object]:
         """Return the elements of an attribute that is a list or its JSON, one object for all equal ones."""
@@ -183,6 +182,7 @@ class _OtlpFile:
         if isinstance(value, str):
             parsed = parse(value.encode(errors="replace"))
             value = parsed.values[0][0] if parsed.values and not parsed.fault else value
-        if value is not None and not isinstance(value, list):
-            self.losses.append(bad_record(f"{record.name}, {key}", "it is not a list"))
-        return [self._messages.setdefault(digest_of(part), part) for part in value] if isinstance(value, list) else []
+        listed = value if isinstance(value, list) else []
+        if (value and not listed) or not all(isinstance(part, dict) for part in listed):
+            self.losses.append(bad_record(f"{record.name}, {key}", "it is not a list of objects"))
+        return [self._messages.setdefault(digest_of(part), part) for part in listed]
