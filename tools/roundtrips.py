@@ -47,7 +47,8 @@ Recorded sessions were imported, exported to each target format, and imported ag
 source came back. Other cells count what did not: 3/38 means that 3 of 38 came back. White space does not count, nor do texts that palaver or the target added.
 `palaver export` lists each loss with its reason.
 
-Signed and encrypted thinking belongs to one provider and is not counted. `python tools/roundtrips.py` writes this page from recorded sessions.
+Signed and encrypted thinking belongs to one provider and is not counted. An event of OpenTelemetry is an answer with what came before it: no event
+has what no answer follows. `python tools/roundtrips.py` writes this page from recorded sessions.
 
 """
 
