@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from palaver.errors import UnsupportedTranscript
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
-from tests.formats.samples import DOCUMENTS, JSON, KINDS, LINES, ROWS, packed, sample, value_of
+from tests.formats.samples import DOCUMENTS, JSON, KINDS, LINES, ROWS, jsonl, packed, sample, value_of
 
 SLOW = settings(
     max_examples=max(settings().max_examples // 3, 20),
@@ -93,6 +93,15 @@ def put(value: Any, path: tuple[Any, ...], junk: object) -> None:  # noqa: ANN40
             return
     if isinstance(value, dict) or (isinstance(value, list) and isinstance(path[-1], int) and path[-1] < len(value)):
         value[path[-1]] = junk
+
+
+@pytest.mark.parametrize("junk", [None, 7, "x", [], {}], ids=repr)
+def test_format_is_detected_whatever_a_key_holds(tmp_path: Path, junk: object) -> None:
+    """A record with the keys of every format, each with a value of another type, is refused or read."""
+    values = (value if isinstance(value, list) else [value] for value in map(value_of, JSON))
+    keys = {key for listed in values for record in listed if isinstance(record, dict) for key in record}
+    assert "kind" in keys
+    read_or_refused(tmp_path, jsonl(dict.fromkeys(sorted(keys), junk)))
 
 
 @SLOW
