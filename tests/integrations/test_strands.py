@@ -17,6 +17,7 @@ managers = pytest.importorskip("strands.session.repository_session_manager")
 models = pytest.importorskip("strands.models.model")
 sessions = pytest.importorskip("strands.types.session")
 exceptions = pytest.importorskip("strands.types.exceptions")
+multiagent = pytest.importorskip("strands.multiagent")
 adapter = pytest.importorskip("palaver.integrations.strands")
 
 BUDGET = 4_000
@@ -238,6 +239,32 @@ def test_a_redacted_message_is_in_no_view(store: Store) -> None:
     assert "Hello." not in str(
         [block.content for exchange in view.exchanges for turn in exchange.turns for block in turn.blocks]
     )
+
+
+def test_a_graph_of_agents_goes_on(new_store: Callable[[], Store]) -> None:
+    """The state of agents that work together is stored: another process does not ask a node again that has answered."""
+    store = new_store()
+
+    def run(*answers: Any) -> Any:  # noqa: ANN401 - the results by node
+        builder = multiagent.GraphBuilder()
+        for name, answer in zip(("draft", "check"), answers, strict=True):
+            builder.add_node(strands.Agent(Script(answer), agent_id=name, callback_handler=None), name)
+        builder.add_edge("draft", "check")
+        builder.set_graph_id("team").set_max_node_executions(9)
+        repository = adapter.PalaverSessionRepository(store)
+        builder.set_session_manager(managers.RepositorySessionManager("talk", repository))
+        return builder.build()("Go")
+
+    def fails(_: Any) -> str:  # noqa: ANN401 - messages
+        raise RuntimeError("The process ends.")
+
+    with pytest.raises(RuntimeError, match="process ends"):
+        run("Drafted.", fails)
+    results = run(fails, "Checked.").results
+    assert {name: str(result.result).strip() for name, result in results.items()} == {
+        "draft": "Drafted.",
+        "check": "Checked.",
+    }
 
 
 def test_what_is_missing_is_named(store: Store) -> None:

@@ -20,10 +20,9 @@ from typing import Any
 from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
-from palaver.context.recall import ListRecall
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS
+from palaver.context.policy import PolicyLike
 from palaver.dialects.bedrock import DIALECT, NAME
-from palaver.dialects.fitted import read_list
 from palaver.errors import Conflict, MissingExtra, NotFound
 from palaver.ids import DialogId, derive_dialog_id, now
 from palaver.integrations.keyed import Keyed, annotate, append, create
@@ -34,7 +33,7 @@ from palaver.session import Dialog
 from palaver.session import Session as PalaverSession
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 from palaver.wire.script import ChangeNotes
 
 try:
@@ -48,9 +47,7 @@ try:
     from strands.types.session import Session, SessionAgent, SessionMessage, decode_bytes_values
     from strands.types.tools import ToolResult, ToolUse
 except ModuleNotFoundError as error:
-    if error.name and error.name.startswith("palaver"):
-        raise
-    raise MissingExtra("This adapter", "strands") from error
+    raise MissingExtra("This adapter", "strands", package="strands-agents") from error
 
 FRAMEWORK = "strands"
 _STATE, _REDACTED = f"{FRAMEWORK}/state", f"{FRAMEWORK}/redacted"
@@ -115,15 +112,8 @@ class PalaverSessionRepository(SessionRepository):  # type: ignore[misc] # unkno
         del kwargs
         with self._store.transaction():
             record = self._record(session_id)
-            dialog = _dialog(record, session_agent.agent_id)
-            node = Node(
-                dialog_id=dialog,
-                session_id=record.session_id,
-                owner=session_agent.agent_id,
-                created_at=now(),
-                relation="root" if record.root is None else "subagent",
-            )
-            create(self._store, node)
+            relation = "root" if record.root is None else "subagent"
+            dialog = self._created(record, session_agent.agent_id, session_agent.agent_id, relation)
             if record.root is None:
                 self._store.update_session(record.session_id, root=dialog)
             self._write(dialog, _STATE, session_agent.to_dict())
@@ -212,17 +202,9 @@ class PalaverSessionRepository(SessionRepository):  # type: ignore[misc] # unkno
     def create_multi_agent(self, session_id: str, multi_agent: MultiAgentBase, **kwargs: Any) -> None:  # noqa: ANN401 - as above
         """Store the state of agents that work together."""
         del kwargs
-        record = self._record(session_id)
-        dialog = _dialog(record, f"multi {multi_agent.id}")
         with self._store.transaction():
-            node = Node(
-                dialog_id=dialog,
-                session_id=record.session_id,
-                owner=multi_agent.id,
-                created_at=now(),
-                relation="subagent",  # a state is not a conversation
-            )
-            create(self._store, node)
+            name = f"multi {multi_agent.id}"
+            dialog = self._created(self._record(session_id), name, multi_agent.id, "subagent")
             self._write(dialog, _STATE, multi_agent.serialize_state())
 
     def read_multi_agent(self, session_id: str, multi_agent_id: str, **kwargs: Any) -> dict[str, Any] | None:  # noqa: ANN401 - as above
@@ -251,6 +233,12 @@ class PalaverSessionRepository(SessionRepository):  # type: ignore[misc] # unkno
             return session, session.dialog(_dialog(record, agent_id))
         except NotFound as error:
             raise SessionException(f"Agent {agent_id} does not exist in session {session_id}") from error
+
+    def _created(self, record: SessionRecord, name: str, owner: str, relation: str) -> DialogId:
+        dialog = _dialog(record, name)
+        node = Node(dialog_id=dialog, session_id=record.session_id, owner=owner, created_at=now(), relation=relation)
+        create(self._store, node)
+        return dialog
 
     def _write(self, dialog: DialogId, kind: str, value: Mapping[str, Any]) -> None:
         annotate(self._store, dialog, Custom.exact(kind, to_jsonable_python(value, fallback=repr)))
@@ -290,8 +278,8 @@ class PalaverConversationManager(NullConversationManager):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
         model: str | None = None,
     ) -> None:
         """Choose how requests are fitted.
@@ -342,8 +330,7 @@ class PalaverConversationManager(NullConversationManager):  # type: ignore[misc]
         return context.replace(messages=_alternating(fitted.messages))
 
     def _recalled(self, tool_use: ToolUse, **state: Any) -> ToolResult:  # noqa: ANN401 - Strands' own
-        known = read_list(state["agent"].messages, NAME, (), "")
-        said = ListRecall(known.given, known.read).answer(tool_use["name"], tool_use["input"])
+        said = self._fitter.answer(state["agent"].messages, tool_use["name"], tool_use["input"])
         return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": said}]}
 
 
