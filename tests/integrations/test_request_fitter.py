@@ -42,7 +42,16 @@ def test_the_window_of_the_framework_is_the_last_resort() -> None:
         fits.fit(LONG, model=model)
 
 
-def test_a_wrong_policy_is_refused_at_once() -> None:
-    """A misspelt policy does not wait for the first request."""
-    with pytest.raises(NotFound, match="palavre"):
-        RequestFitter(dialect="openai-chat", policy="palavre")
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"policy": "palavre"}, NotFound),
+        ({"policy": {"type": "palaver", "reserve": -5}, "budget": 9_000}, InvalidInput),
+        ({"budget": -5}, InvalidInput),
+        ({"budget": {"context_usage_ratio": -5}}, InvalidInput),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(given: dict[str, Any], error: type[Exception]) -> None:
+    """A misspelt policy, or a size that is none, does not wait for the first request, nor for a model."""
+    with pytest.raises(error, match=r"palavre|-5"):
+        RequestFitter(dialect="openai-chat", **given)

@@ -20,6 +20,7 @@ from palaver.context.record import note, record
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed, StoreError
 from palaver.plurals import a_type
 from palaver.tokens import Budget, counter
+from palaver.tokens.budget import ANY_MODEL
 from palaver.view import Plan, Reason, View, apply
 
 if TYPE_CHECKING:
@@ -87,8 +88,10 @@ class Policy(ContextManager):
         self.max_tokens = max_tokens
         self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
         if model_name or max_tokens is not None:
-            budgeted = self.budget  # checks every word
+            budgeted = self.budget  # refuses a wrong value
             self.max_tokens = budgeted.max_tokens if max_tokens is None else max_tokens
+        else:
+            Budget.parse(self._words, ANY_MODEL)  # the same
 
     @cached_property
     def budget(self) -> Budget:

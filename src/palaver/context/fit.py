@@ -15,7 +15,7 @@ from typing import Any, SupportsIndex
 from palaver.context.compose import Composed, Policy, compose
 from palaver.context.manager import ContextManager
 from palaver.context.meter import Meter
-from palaver.context.policy import DEFAULT_POLICY
+from palaver.context.policy import DEFAULT_POLICY, PolicyLike
 from palaver.context.policy import policy as policy_of
 from palaver.context.recall import LIST, RECALL_TOOLS, ListRecall
 from palaver.dialects import ReadList, read_list, tool_specs
@@ -37,6 +37,7 @@ from palaver.providers import ListWriter, profile, profile_of
 from palaver.providers.writer import Written
 from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
+from palaver.tokens.budget import BudgetLike
 from palaver.view import Block, Exchange, Omission, Reason, View, fold_messages
 from palaver.view.blocks import BlockChange
 from palaver.wire import Change, How, Profile, Report
@@ -109,8 +110,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     messages: Iterable[Any],
     *,
     model: str,
-    budget: Budget | int | Mapping[str, object] | None = None,
-    policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
+    budget: BudgetLike | None = None,
+    policy: PolicyLike = DEFAULT_POLICY,
     system: Any = None,  # noqa: ANN401 - a text, or a list of text blocks
     tools: Iterable[Mapping[str, Any]] | None = None,
     pinned: Iterable[int] = (),
@@ -127,8 +128,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         messages: Dicts of chat completions, OpenAI's Responses, Anthropic's Messages or Gemini, or the message objects of their SDKs; or messages of
             another dialect of `palaver.read_messages`, such as those of a page that uses Vercel's AI SDK.
         model: The model that is called next: its window, tokenizer and rules count.
-        budget: What the request may occupy: a number of tokens, a `Budget`, or words that `Budget.parse` reads; by default the policy's own budget for the
-            model. The provider's limits on bytes and images apply, too.
+        budget: What the request may occupy: a number of tokens, a `Budget`, or words that `Budget.parse` reads. It replaces the policy's own
+            budget, which is the default. The provider's limits on bytes and images apply, too.
         policy: A policy's name, a configuration, or a context manager. A plain context manager is called with a dialog over the list, and what it
             returns is sent.
         system: The instructions, if they are not in the list: a text, Anthropic's list of text blocks, or Gemini's content.

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from reprlib import repr as shortened
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from palaver.context.manager import ContextManager
 from palaver.errors import InvalidInput, NotFound
@@ -37,13 +37,14 @@ POLICIES: Mapping[str, str] = MappingProxyType(
 )
 """The policies that come with palaver: each name's module in `palaver.context` and class. A module is loaded when somebody asks for its policy."""
 
+PolicyLike: TypeAlias = str | ContextManager | Mapping[str, Any]
+"""A policy or context manager, its name, or its configuration."""
+
 DEFAULT_POLICY: Final = "palaver"
 """The policy where a caller names none."""
 
 
-def policy(
-    config: str | ContextManager | Mapping[str, Any] | None, model: str = "", *, runtime: Runtime | None = None
-) -> ContextManager | None:
+def policy(config: PolicyLike | None, model: str = "", *, runtime: Runtime | None = None) -> ContextManager | None:
     """Return a context manager.
 
     Args:

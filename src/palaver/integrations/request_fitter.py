@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager, Policy
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, Policy
 from palaver.context import policy as policy_of
 from palaver.context.fit import Fit, fit
+from palaver.context.policy import PolicyLike
+from palaver.context.recall import ListRecall
+from palaver.dialects import read_list
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, model_info
+from palaver.tokens.budget import ANY_MODEL, BudgetLike
 
 RECALLS = frozenset(tool.name for tool in RECALL_TOOLS)
 """The names of the tools that recall."""
-
-NOTHING_OMITTED = "Nothing was left out."
-"""The answer of these tools before the first request."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +32,14 @@ class RequestFitter:
     """
 
     dialect: str
-    policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY
-    budget: Budget | int | Mapping[str, object] | None = None
+    policy: PolicyLike = DEFAULT_POLICY
+    budget: BudgetLike | None = None
     model: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a policy that there is not, before the first request does."""
+        """Refuse a wrong policy or budget before the first request does."""
         policy_of(self.policy)
+        Budget.parse(self.budget, ANY_MODEL)
 
     def fit(
         self,
@@ -79,6 +81,16 @@ class RequestFitter:
             dialect=self.dialect,
         )
 
+    def answer(self, messages: Sequence[Any], name: str, args: Mapping[str, Any] | str) -> str:
+        """Answer a call of a tool that recalls, from the whole history."""
+        known = read_list(messages, self.dialect, (), "")
+        return ListRecall(known.given, known.read).answer(name, args)
+
+
+def recalled(fitted: Fit | None, name: str, args: Mapping[str, Any] | str) -> str:
+    """Answer a call of a tool that recalls, from what the newest request left out; None before the first one."""
+    return "Nothing was left out." if fitted is None else fitted.call_tool(name, args)
+
 
 def _named(model: object) -> str:
     """Return the name of a model; that of its class where it does not say."""
@@ -86,7 +98,7 @@ def _named(model: object) -> str:
     return next((name for name in names if isinstance(name, str) and name), type(model).__name__)
 
 
-def _has_window(policy: str | ContextManager | Mapping[str, Any]) -> bool:
+def _has_window(policy: PolicyLike) -> bool:
     """Return whether a policy brings a window of its own."""
     manager = policy_of(policy)
     return isinstance(manager, Policy) and bool(manager.model_name or manager.max_tokens)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from palaver import context, tokens, tools, wire
+from palaver.context.policy import PolicyLike
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Header, entry_at
 from palaver.session.opened import OpenDialog
+from palaver.tokens.budget import BudgetLike
 from palaver.view import Exchange, Omission, View, checkpoint, fold, header_at, held, in_force
 
 __all__ = ["ATTEMPT", "BudgetLike", "CompactionPreview", "Compactions", "PolicyLike"]
-
-PolicyLike: TypeAlias = "context.ContextManager | str | Mapping[str, Any]"
-"""A policy or context manager, its name, or its configuration."""
-
-BudgetLike: TypeAlias = "tokens.Budget | int | Mapping[str, object]"
-"""A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `palaver.tokens.Budget`."""
 
 _NO_LIMIT = 2**53
 """The limit of a request where nothing has one: not the caller, no model's window, no window of the policy."""

@@ -14,7 +14,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from palaver.errors import InfeasibleBudget, InvalidInput, warn
 from palaver.tokens.catalogue import ModelInfo, model_info
@@ -254,7 +254,7 @@ class Budget:
         return cls(max_tokens=info.context_window, reserve=answer, safety_buffer=buffer, max_input=info.max_input)
 
     @classmethod
-    def parse(cls, config: Budget | int | Mapping[str, object] | None, model: str | ModelInfo | None = None) -> Budget:
+    def parse(cls, config: BudgetLike | None, model: str | ModelInfo | None = None) -> Budget:
         """Read a budget from a configuration.
 
         Args:
@@ -279,6 +279,12 @@ class Budget:
                 words.setdefault(own, words.pop(word))
         return replace(base, **words)  # every value is checked there
 
+
+BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
+"""A budget, the number of tokens that a request may occupy, or a configuration in any vocabulary of `Budget`."""
+
+ANY_MODEL = ModelInfo("", context_window=2**53)
+"""A model with room for everything: with it, `Budget.parse` checks a configuration before a model is known."""
 
 _FORMS = (
     "Give a whole number of tokens, at least 1, that the request may occupy; a Budget; "
