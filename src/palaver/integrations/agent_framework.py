@@ -18,19 +18,19 @@ from typing import Any
 
 from anyio import to_thread
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS
 from palaver.context.fit import Fit
+from palaver.context.policy import PolicyLike
 from palaver.dialects import read_messages, write_messages
 from palaver.dialects.agent_framework import NAME
 from palaver.errors import Conflict, InvalidInput, MissingExtra
-from palaver.ids import DialogId, derive_dialog_id, now
-from palaver.integrations.keyed import Keyed, append, create, in_thread, step
-from palaver.integrations.request_fitter import NOTHING_OMITTED, RequestFitter
-from palaver.log import MessageEntry, Node
+from palaver.integrations.keyed import Keyed, append, in_thread, step
+from palaver.integrations.request_fitter import RequestFitter, recalled
+from palaver.log import MessageEntry
 from palaver.messages import thaw
 from palaver.session import Session
 from palaver.store.connect import StoreLike, opened_store
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 
 try:
     from agent_framework import (
@@ -47,7 +47,7 @@ try:
         SupportsAgentRun,
     )
 except ModuleNotFoundError as error:
-    raise MissingExtra("This adapter", NAME) from error
+    raise MissingExtra("This adapter", NAME, package="agent-framework-core") from error
 
 _State = dict[str, Any]
 _MARKS = (GROUP_ANNOTATION_KEY, EXCLUDED_KEY)
@@ -176,20 +176,12 @@ class PalaverHistoryProvider(HistoryProvider):  # type: ignore[misc] # unknown w
             return
         entries = [MessageEntry(message=message) for message in read_messages(list(messages), NAME)]
         with self._store.transaction():
-            record = self._keyed.find(name)
-            root = None if record is None else record.root
-            if "head" in state and root != state["dialog"]:
-                raise Conflict(root or "", why=f"Another process continued the session {name!r}.", hint="Run again.")
-            root = root or self._made(name)
+            record = self._keyed.make(name, name=name, subject=self._subject, about={"session_id": name})
+            if "head" in state and record.root != state["dialog"]:
+                why = f"Another process continued the session {name!r}."
+                raise Conflict(record.root or "", why=why, hint="Run again.")
+            root = record.root or self._keyed.root(record)
             state |= {"dialog": root, "head": append(self._store, root, *entries, head=state.get("head"))[-1].seq}
-
-    def _made(self, name: str) -> DialogId:
-        """Create a session with one dialog, whose id is derived: only one of two writers creates it."""
-        record = self._keyed.make(name, name=name, subject=self._subject, about={"session_id": name})
-        root = derive_dialog_id(record.session_id, NAME)
-        create(self._store, Node(dialog_id=root, session_id=record.session_id, owner="assistant", created_at=now()))
-        self._store.update_session(record.session_id, root=root)
-        return root
 
 
 def _name(session_id: object) -> str:
@@ -218,8 +210,8 @@ class PalaverFitProvider(ContextProvider):  # type: ignore[misc] # unknown where
     def __init__(
         self,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
         model: str | None = None,
         source_id: str = "palaver fit",
     ) -> None:
@@ -293,4 +285,4 @@ class _RunFitter(ChatMiddleware):  # type: ignore[misc] # unknown where the fram
         ]
 
     async def _recall(self, name: str, **args: Any) -> str:  # noqa: ANN401 - JSON
-        return NOTHING_OMITTED if self._fit is None else await to_thread.run_sync(self._fit.call_tool, name, args)
+        return await to_thread.run_sync(recalled, self._fit, name, args)

@@ -17,8 +17,9 @@ from typing import Any
 from anyio import to_thread
 from pydantic_core import to_jsonable_python
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS
 from palaver.context.fit import Fit
+from palaver.context.policy import PolicyLike
 from palaver.dialects import item_reader
 from palaver.errors import MissingExtra
 from palaver.formats.google_adk import message_of
@@ -29,7 +30,7 @@ from palaver.log import Custom, Entry, Handle, MessageEntry, Node, ToolSpec
 from palaver.messages import thaw
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 from palaver.view.exchange import read
 
 try:
@@ -324,8 +325,8 @@ class FitPlugin(BasePlugin):  # type: ignore[misc] # unknown where the kit is mi
     def __init__(
         self,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
         model: str | None = None,
     ) -> None:
         """Choose how requests are fitted.

@@ -8,7 +8,7 @@ from typing import TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from palaver.errors import Conflict, InvalidInput
-from palaver.ids import DialogId, SessionId, derive_id, new_session_id, now
+from palaver.ids import DialogId, SessionId, derive_dialog_id, derive_id, new_session_id, now
 from palaver.log import Entry, Handle, Node, Span, child_of, lineage, messages_in
 from palaver.session import opened
 from palaver.store import SessionRecord, SourceRecord, Store
@@ -144,6 +144,18 @@ class Keyed:
         )
         self._store.put_source(source)
         return record
+
+    def root(self, record: SessionRecord) -> DialogId:
+        """Create the root dialog of a session that has none. Its id is derived, so only one of two writers creates it.
+
+        Raises:
+            Conflict: Another writer was first.
+        """
+        root = derive_dialog_id(record.session_id, self._framework)
+        node = Node(dialog_id=root, session_id=record.session_id, owner="assistant", created_at=now())
+        create(self._store, node)
+        self._store.update_session(record.session_id, root=root)
+        return root
 
     def drop(self, *key: str) -> None:
         """Move the session of a key to the trash, if there is one."""

@@ -8,16 +8,15 @@ The state keeps every message; only the request is fitted. Where something is le
 
 from __future__ import annotations
 
-from asyncio import to_thread
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from palaver.context import DEFAULT_POLICY, ContextManager
-from palaver.context.recall import ListRecall
-from palaver.dialects import read_list
+from anyio import to_thread
+
+from palaver.context.policy import DEFAULT_POLICY, PolicyLike
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.integrations.request_fitter import RECALLS, RequestFitter
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, ToolCallRequest
@@ -25,12 +24,9 @@ try:
     from langchain_core.tools import BaseTool
     from langchain_core.utils.function_calling import convert_to_openai_tool
 except ModuleNotFoundError as error:
-    if error.name and error.name.startswith("palaver"):
-        raise
     raise MissingExtra("This adapter", "langchain") from error
 
 T = TypeVar("T")
-_DIALECT = "langchain"
 
 
 class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ignore[misc] # unknown where LangChain is missing
@@ -42,8 +38,8 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
     def __init__(
         self,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
         model: str | None = None,
     ) -> None:
         """Choose how requests are fitted.
@@ -55,7 +51,7 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
             model: The model's name. Default: that of each request's model.
         """
         super().__init__()
-        self._fitter = RequestFitter(dialect=_DIALECT, policy=policy, budget=budget, model=model)
+        self._fitter = RequestFitter(dialect="langchain", policy=policy, budget=budget, model=model)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -72,7 +68,7 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As `wrap_model_call`; the request is fitted in another thread."""
-        return await handler(await to_thread(self._fitted, request))
+        return await handler(await to_thread.run_sync(self._fitted, request))
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], T]) -> ToolMessage | T:
         """Answer a call of a tool that recalls; other calls go on."""
@@ -82,7 +78,9 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[T]]
     ) -> ToolMessage | T:
         """As `wrap_tool_call`."""
-        return await to_thread(self._recalled, request) if self._recalls(request) else await handler(request)
+        if self._recalls(request):
+            return await to_thread.run_sync(self._recalled, request)
+        return await handler(request)
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
@@ -106,8 +104,7 @@ class PalaverMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):  # type: ig
 
     def _recalled(self, request: ToolCallRequest) -> ToolMessage:
         call = request.tool_call
-        known = read_list(request.state["messages"], _DIALECT, (), "")
-        said = ListRecall(known.given, known.read).answer(call["name"], call["args"])
+        said = self._fitter.answer(request.state["messages"], call["name"], call["args"])
         return ToolMessage(said, tool_call_id=call["id"], name=call["name"])
 
 

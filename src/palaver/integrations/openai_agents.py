@@ -17,14 +17,15 @@ from typing import Any, cast
 
 from anyio import to_thread
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS
 from palaver.context.fit import Fit
+from palaver.context.policy import PolicyLike
 from palaver.dialects import write_messages
 from palaver.errors import Erased, InvalidInput, InvalidMessage, MissingExtra, NotFound, StoreDamaged
-from palaver.ids import DialogId, SessionId, new_dialog_id, now
+from palaver.ids import DialogId, SessionId
 from palaver.integrations.keyed import Keyed, append, in_thread, spans_of, step
-from palaver.integrations.request_fitter import NOTHING_OMITTED, RequestFitter
-from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Span, decode_entry, messages_in
+from palaver.integrations.request_fitter import RequestFitter, recalled
+from palaver.log import Custom, Entry, Handle, MessageEntry, Span, decode_entry, messages_in
 from palaver.log.values import exact_json
 from palaver.messages import AssistantMessage, Message, TextContent, ToolCallContent, ToolResultContent, hydrate, thaw
 from palaver.plurals import a_type
@@ -34,7 +35,7 @@ from palaver.session.branches import rewound
 from palaver.store import SessionRecord, Store
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.records import payloads_of
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 
 try:
     from agents import FunctionTool, SessionSettings
@@ -180,17 +181,7 @@ class PalaverSession:
             self._keyed.make(self.session_id, name=self.session_id, subject=self._subject, about=about)
         record = self._locked()
         assert record is not None  # noqa: S101 - it was made, or given
-        root = record.root
-        if root is None:
-            node = Node(
-                dialog_id=new_dialog_id(record.session_id),
-                session_id=record.session_id,
-                owner="assistant",
-                created_at=now(),
-            )
-            root = self._store.create_dialog(node).dialog_id
-            self._store.update_session(record.session_id, root=root)
-        append(self._store, root, *_entries(items))
+        append(self._store, record.root or self._keyed.root(record), *_entries(items))
 
     def _pop(self) -> TResponseInputItem | None:
         record = self._locked()
@@ -319,8 +310,8 @@ class FitFilter:
         self,
         model: str | None = None,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
     ) -> None:
         """Choose how requests are fitted.
 
@@ -330,9 +321,7 @@ class FitFilter:
             budget: What a request may occupy, as for `palaver.fit`. Default: the policy's own for the model.
         """
         self._fitter = RequestFitter(dialect=_DIALECT, policy=policy, budget=budget, model=model)
-        self._newest: ContextVar[Fit | None] = ContextVar(
-            "palaver fit", default=None
-        )  # of a run: its tools run in tasks below it
+        self._newest: ContextVar[Fit | None] = ContextVar("palaver fit", default=None)  # tools run in tasks of the run
 
     @property
     def fit(self) -> Fit | None:
@@ -373,7 +362,7 @@ class FitFilter:
         return ModelInputData(input=fitted.messages, instructions=fitted.system or None)
 
     async def _answer(self, name: str, _context: object, arguments: str) -> str:
-        return NOTHING_OMITTED if self.fit is None else self.fit.call_tool(name, arguments)
+        return await to_thread.run_sync(recalled, self.fit, name, arguments)
 
 
 def _declared(tool: FunctionTool) -> Item:

@@ -17,15 +17,16 @@ from typing import Any
 
 from anyio import to_thread
 
-from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, ContextManager
+from palaver.context import DEFAULT_POLICY, RECALL_TOOLS
 from palaver.context.fit import Fit
+from palaver.context.policy import PolicyLike
 from palaver.dialects import write_messages
 from palaver.dialects.pydantic_ai import DIALECT, NAME
 from palaver.errors import InvalidInput, MissingExtra
-from palaver.integrations.request_fitter import NOTHING_OMITTED, RECALLS, RequestFitter
+from palaver.integrations.request_fitter import RECALLS, RequestFitter, recalled
 from palaver.messages import Message, Role, ToolCallContent, thaw, words_of
 from palaver.session import Dialog
-from palaver.tokens import Budget
+from palaver.tokens.budget import BudgetLike
 
 try:
     from pydantic_ai import FunctionToolset, RunContext, Tool
@@ -35,9 +36,7 @@ try:
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.tools import ToolDefinition
 except ModuleNotFoundError as error:
-    if error.name and error.name.startswith("palaver"):
-        raise
-    raise MissingExtra("This adapter", NAME) from error
+    raise MissingExtra("This adapter", NAME, package="pydantic-ai-slim") from error
 
 
 class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unknown where pydantic-ai is missing
@@ -51,8 +50,8 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         self,
         dialog: Dialog | None = None,
         *,
-        policy: str | ContextManager | Mapping[str, Any] = DEFAULT_POLICY,
-        budget: Budget | int | Mapping[str, object] | None = None,
+        policy: PolicyLike = DEFAULT_POLICY,
+        budget: BudgetLike | None = None,
         model: str | None = None,
     ) -> None:
         """Choose where the conversation is kept and how requests are fitted.
@@ -121,7 +120,7 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
         return FunctionToolset(tools)
 
     async def _recall(self, name: str, **args: Any) -> str:  # noqa: ANN401 - JSON
-        return NOTHING_OMITTED if self._fit is None else await to_thread.run_sync(self._fit.call_tool, name, args)
+        return await to_thread.run_sync(recalled, self._fit, name, args)
 
     # --- the conversation ----------------------------------------------------------------------------------------------
 
