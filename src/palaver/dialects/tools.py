@@ -13,6 +13,9 @@ from palaver.providers import Item
 
 _TOOLS_WANTED = "Pass a list of the dicts that the provider gets."
 
+_SCHEMAS = ("parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema", "format")
+"""The keys of what a tool takes; the last is a custom tool's, which may hold a grammar."""
+
 
 def tool_specs(tools: object) -> tuple[tuple[Item, ...], tuple[ToolSpec, ...]]:
     """Return tool schemas of any dialect as the caller passed them, and read. A tool that the provider runs itself has only a name.
@@ -41,11 +44,11 @@ def _specs(tool: Item) -> Iterator[ToolSpec]:
     for declaration in declared if isinstance(declared, list | tuple) else [tool]:
         if not isinstance(declaration, Mapping):
             raise InvalidInput(f"A tool declares {shortened(declaration)}, not a function.", hint=_TOOLS_WANTED)
-        inner = (declaration.get(key) for key in ("function", "custom"))
+        inner = (declaration.get(key) for key in ("function", "custom", "toolSpec"))
         said: Item = next((value for value in inner if isinstance(value, Mapping)), declaration)
-        # the last is a custom tool's, which may hold a grammar
-        keys = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "format")
-        schema = next((said[key] for key in keys if key in said), None)
+        schema = next((said[key] for key in _SCHEMAS if key in said), None)
+        if isinstance(schema, Mapping) and schema.keys() == {"json"}:  # of Converse
+            schema = schema["json"]
         yield ToolSpec(
             name=str(said.get("name") or said.get("type") or ""),
             description=str(said.get("description") or ""),

@@ -318,14 +318,7 @@ class PalaverConversationManager(NullConversationManager):  # type: ignore[misc]
             model=(config.get("model_id") if isinstance(config, Mapping) else None) or context.model,
             window=context.model.context_window_limit,
             system=_text(context.system_prompt),
-            tools=[
-                {
-                    "name": tool["name"],
-                    "description": tool["description"],
-                    "parameters": tool["inputSchema"].get("json", {}),
-                }
-                for tool in context.tool_specs
-            ],
+            tools=context.tool_specs,
         )
         return context.replace(messages=_alternating(fitted.messages))
 
