@@ -211,6 +211,12 @@ def test_another_history_is_refused(store: Store) -> None:
         asyncio.run(built(Script(says("Two.")), conversation).run("Second"))
 
 
+def test_a_session_is_not_a_dialog(store: Store) -> None:
+    """A session in place of its dialog is refused when the capability is made."""
+    with pytest.raises(InvalidInput, match=r"The dialog is a Session. Pass one, such as session.root"):
+        adapter.PalaverConversation(Session.create(store, "talk"))
+
+
 def test_a_window_is_needed(store: Store) -> None:
     """A model that neither palaver nor pydantic-ai knows is refused with what to do."""
     del store

@@ -46,6 +46,8 @@ def test_the_window_of_the_framework_is_the_last_resort() -> None:
     ("given", "error"),
     [
         ({"policy": "palavre"}, NotFound),
+        ({"policy": "provider"}, InvalidInput),
+        ({"policy": None}, InvalidInput),
         ({"policy": {"type": "palaver", "reserve": -5}, "budget": 9_000}, InvalidInput),
         ({"budget": -5}, InvalidInput),
         ({"budget": {"context_usage_ratio": -5}}, InvalidInput),
@@ -53,5 +55,5 @@ def test_the_window_of_the_framework_is_the_last_resort() -> None:
 )
 def test_wrong_arguments_are_refused_at_once(given: dict[str, Any], error: type[Exception]) -> None:
     """A misspelt policy, or a size that is none, does not wait for the first request, nor for a model."""
-    with pytest.raises(error, match=r"palavre|-5"):
+    with pytest.raises(error, match=r"palavre|-5|provider|policy"):
         RequestFitter(dialect="openai-chat", **given)

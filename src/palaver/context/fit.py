@@ -152,7 +152,27 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     source = replace(source, read=_with_speakers(source, speaker))
     pins = (message for item in _places(pinned, len(source.items)) for message in source.of(item))
     job = _Job(source, _text(system), specs, (*pins, *_newest_compaction(source.read)), model)
-    manager = policy_of(policy, model if budget is None else "")  # a budget of the caller's needs no window
+    manager = fitting_policy(policy, model if budget is None else "")  # a budget of the caller's needs no window
+    meter = Meter(_counter(counter, model))
+    own = budget
+    if budget is None and isinstance(manager, Policy):
+        own = manager.budget if manager.model_name else manager.budget_for(model)
+    room = Budget.parse(own, model)
+    return job.fitted(job.fit(manager, room, meter), system)
+
+
+def fitting_policy(config: PolicyLike, model: str = "") -> ContextManager:
+    """Return a policy, one that `fit` can use.
+
+    Args:
+        config: As for `fit`.
+        model: The model, unless the configuration names one.
+
+    Raises:
+        NotFound: No policy has this name.
+        InvalidInput: The configuration is wrong, or the policy asks the provider to compact.
+    """
+    manager = policy_of(config, model)
     if manager is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'palaver'; 'full' leaves nothing out.")
     if isinstance(manager, Policy) and manager.asks_provider:
@@ -160,12 +180,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
             f"fit() returns messages, and the policy {manager.name!r} asks the provider to compact, by a field of the request.",
             hint="Set that field of your own request, and keep the answers whole: under other policies the newest compaction stays in the list.",
         )
-    meter = Meter(_counter(counter, model))
-    own = budget
-    if budget is None and isinstance(manager, Policy):
-        own = manager.budget if manager.model_name else manager.budget_for(model)
-    room = Budget.parse(own, model)
-    return job.fitted(job.fit(manager, room, meter), system)
+    return manager
 
 
 Speakers = Callable[[int, Any], Speaker | str | None] | Mapping[int, Speaker | str] | None

@@ -25,6 +25,7 @@ from palaver.dialects.pydantic_ai import DIALECT, NAME
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.integrations.request_fitter import RECALLS, RequestFitter, recalled
 from palaver.messages import Message, Role, ToolCallContent, thaw, words_of
+from palaver.plurals import a_type
 from palaver.session import Dialog
 from palaver.tokens.budget import BudgetLike
 
@@ -61,7 +62,12 @@ class PalaverConversation(AbstractCapability[Any]):  # type: ignore[misc] # unkn
             policy: A policy's name, a configuration or a context manager, as for `palaver.fit`.
             budget: What a request may occupy, as for `palaver.fit`. Default: the policy's own for the model.
             model: The model's name. Default: that of each request's model.
+
+        Raises:
+            InvalidInput: The dialog is not one, or policy or budget cannot be used.
         """
+        if not isinstance(dialog, Dialog | None):
+            raise InvalidInput(f"The dialog is {a_type(dialog)}.", hint="Pass one, such as session.root.")
         super().__init__()
         self._dialog = dialog
         self._fitter = RequestFitter(dialect=NAME, policy=policy, budget=budget, model=model)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palaver.context import DEFAULT_POLICY, RECALL_TOOLS, Policy
-from palaver.context import policy as policy_of
-from palaver.context.fit import Fit, fit
+from palaver.context.fit import Fit, fit, fitting_policy
 from palaver.context.policy import PolicyLike
 from palaver.context.recall import ListRecall
 from palaver.dialects import read_list
@@ -38,7 +37,7 @@ class RequestFitter:
 
     def __post_init__(self) -> None:
         """Refuse a wrong policy or budget before the first request does."""
-        policy_of(self.policy)
+        fitting_policy(self.policy)
         Budget.parse(self.budget, ANY_MODEL)
 
     def fit(
@@ -100,5 +99,5 @@ def _named(model: object) -> str:
 
 def _has_window(policy: PolicyLike) -> bool:
     """Return whether a policy brings a window of its own."""
-    manager = policy_of(policy)
+    manager = fitting_policy(policy)
     return isinstance(manager, Policy) and bool(manager.model_name or manager.max_tokens)
