@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from palaver.errors import UnsupportedTranscript
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
-from tests.formats.samples import DOCUMENTS, JSON, KINDS, LINES, ROWS, jsonl, packed, sample, value_of
+from tests.formats.samples import DOCUMENTS, GOLDEN, JSON, KINDS, LINES, ROWS, jsonl, packed, sample, value_of
 
 SLOW = settings(
     max_examples=max(settings().max_examples // 3, 20),
@@ -32,6 +33,12 @@ JUNK = st.one_of(
     st.lists(st.integers(), max_size=2),
     st.dictionaries(st.sampled_from(["type", "text", "role", "id", "name"]), st.text(max_size=3), max_size=2),
 )
+
+
+@cache
+def read_sample(kind: str) -> Read:
+    """Read a small file of a format."""
+    return read_file(GOLDEN / f"{kind}.file")
 
 
 def read_or_refused(folder: Path, data: bytes) -> Read | None:
@@ -122,7 +129,7 @@ def test_any_value_anywhere(tmp_path: Path, kind: str, data: st.DataObject) -> N
     for view in views(store, found):
         assert refused(store, view) == []
     if kind in LINES and len(changed) == 1:
-        assert read_file(path).counted() >= read_bytes(tmp_path, sample(kind)).counted() - 1
+        assert read_file(path).counted() >= read_sample(kind).counted() - 1
 
 
 @SLOW
@@ -135,7 +142,7 @@ def test_any_bytes_changed_anywhere(tmp_path: Path, kind: str, at: int, gone: in
     Lines that begin as gzip does are refused as damaged gzip data.
     """
     whole = bytearray(sample(kind))
-    before = read_bytes(tmp_path, bytes(whole))
+    before = read_sample(kind)
     at %= len(whole)
     whole[at : at + gone] = new
     if kind in LINES and whole.startswith(GZIP):
@@ -184,7 +191,7 @@ def test_grown_file_begins_with_what_it_was(tmp_path: Path) -> None:
 @given(seed=st.integers(0, 1 << 30))
 def test_order_of_keys_means_nothing(tmp_path: Path, kind: str, seed: int) -> None:
     """However the keys of every object are ordered, the same messages are read under the same keys."""
-    plain = read_bytes(tmp_path, sample(kind))
+    plain = read_sample(kind)
     other = read_bytes(tmp_path, packed(kind, shuffled(value_of(kind), random.Random(seed))))  # noqa: S311 - an order
     assert [one.key for one in other.conversations] == [one.key for one in plain.conversations]
     assert other.identities() == plain.identities()

@@ -84,10 +84,11 @@ class PlainMessages:
         about, messages = _shown(source.opening, self.keys)
         if len(messages) > 1 and not source.opening.complete:
             messages = messages[:-1]  # the last one may be cut off
-        readable = _plain if self.dialect in _CHATS else self._is_item
-        if 2 * sum(map(readable, messages)) <= len(messages):  # a few malformed ones are reported when they are read
+        if self.dialect != _dialect(about, messages):
             return 0.0
-        return _PLAIN if self.dialect == _dialect(about, messages) else 0.0
+        readable = _plain if self.dialect in _CHATS else self._is_item
+        # a few malformed ones are reported when they are read
+        return _PLAIN if 2 * sum(map(readable, messages)) > len(messages) else 0.0
 
     def _is_item(self, message: object) -> bool:
         try:

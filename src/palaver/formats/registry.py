@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
@@ -170,8 +169,10 @@ def matches(source: SourceFile, formats: Sequence[TranscriptFormat] = FORMATS) -
 def _best(source: SourceFile, formats: Sequence[TranscriptFormat], *, series: bool = False) -> TranscriptFormat | None:
     """Return the format that is surest of a source: one of those given, or else one that a package adds. `series`: only of several files."""
     for group in (formats, None):  # installed packages are searched only where they are needed
-        scores = [(known.sniff(source), known) for known in group or added() if known.series or not series]
-        score, best = max(scores, key=itemgetter(0), default=(0.0, None))
+        score, best = 0.0, None
+        for known in group or added():
+            if score < 1.0 and (known.series or not series) and (found := known.sniff(source)) > score:
+                score, best = found, known
         if score >= SURE:
             return best
     return None
