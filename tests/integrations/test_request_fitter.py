@@ -43,6 +43,19 @@ def test_the_window_of_the_framework_is_the_last_resort() -> None:
 
 
 @pytest.mark.parametrize(
+    "given",
+    [{"budget": {"reserve": 5_000}}, {"policy": {"type": "palaver", "reserve": 5_000}}],
+    ids=["budget", "policy"],
+)
+def test_an_answer_is_kept_free_of_the_frameworks_window(given: dict[str, Any]) -> None:
+    """A budget without a size divides the window that the framework names; where nobody names one, it is refused, not guessed."""
+    fits = RequestFitter(dialect="openai-chat", **given)
+    assert fits.fit(LONG, model="homemade", window=9_000).tokens <= 4_000
+    with pytest.raises(InvalidInput, match="window of the model 'homemade' is not known"):
+        fits.fit(LONG, model="homemade")
+
+
+@pytest.mark.parametrize(
     ("given", "error"),
     [
         ({"policy": "palavre"}, NotFound),

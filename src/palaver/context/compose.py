@@ -19,7 +19,7 @@ from palaver.context.parameters import Parameters, require, require_words
 from palaver.context.record import note, record
 from palaver.errors import InfeasibleBudget, InvalidInput, PolicyFailed, StoreError
 from palaver.plurals import a_type
-from palaver.tokens import Budget, counter
+from palaver.tokens import Budget, ModelInfo, counter
 from palaver.tokens.budget import ANY_MODEL
 from palaver.view import Plan, Reason, View, apply
 
@@ -107,13 +107,13 @@ class Policy(ContextManager):
         """Whether the policy can leave something out or shorten it. One that cannot needs neither a model nor a budget."""
         return self.enabled and not self.complete
 
-    def budget_for(self, model_name: str) -> Budget:
+    def budget_for(self, model: str | ModelInfo) -> Budget:
         """Return the policy's budget on a model; the policy's own model wins.
 
         Raises:
             InvalidInput: There is neither a model nor a window.
         """
-        return Budget.parse(self._words, self.model_name or model_name or None)
+        return Budget.parse(self._words, self.model_name or model or None)
 
     def compact_at(self, budget: Budget) -> int:  # noqa: ARG002 - most ask no provider
         """Return the number of tokens from which the provider is asked to compact the conversation; 0 for never."""

@@ -12,11 +12,14 @@ from palaver.context.policy import PolicyLike
 from palaver.context.recall import ListRecall
 from palaver.dialects import read_list
 from palaver.errors import InvalidInput
-from palaver.tokens import Budget, model_info
-from palaver.tokens.budget import ANY_MODEL, BudgetLike
+from palaver.tokens import Budget, ModelInfo, model_info
+from palaver.tokens.budget import ANY_MODEL, BudgetLike, read_words
 
 RECALLS = frozenset(tool.name for tool in RECALL_TOOLS)
 """The names of the tools that recall."""
+
+_SIZES = ("max_tokens", "max_token_context_length", "model")
+"""The words of a budget that say how large it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ class RequestFitter:
         Args:
             messages: The whole history.
             model: The model that is called: its name, or the framework's object for it.
-            window: What a request to it may occupy, in tokens, if the framework knows.
+            window: Its window in tokens, if the framework knows; it counts where palaver does not know the model.
             system: The instructions beside the list.
             tools: The schemas of the tools.
 
@@ -62,18 +65,11 @@ class RequestFitter:
             InvalidInput: Nobody knows the window of the model.
             InfeasibleBudget: What must be sent is larger than the budget.
         """
-        name, budget = self.model or _named(model), self.budget
-        if budget is None and not model_info(name).known and not _has_window(self.policy):
-            if not window:
-                raise InvalidInput(
-                    f"The window of the model {name!r} is not known.",
-                    hint="Pass budget= with a number of tokens, or model= with the name of a known model.",
-                )
-            budget = {"max_tokens": window}
+        name = self.model or _named(model)
         return fit(
             messages,
             model=name,
-            budget=budget,
+            budget=self.budget if model_info(name).known else self._budget(name, window),
             policy=self.policy,
             system=system,
             tools=tools,
@@ -84,6 +80,20 @@ class RequestFitter:
         """Answer a call of a tool that recalls, from the whole history."""
         known = read_list(messages, self.dialect, (), "")
         return ListRecall(known.given, known.read).answer(name, args)
+
+    def _budget(self, name: str, window: int | None) -> BudgetLike | None:
+        """Return the budget for a model that palaver does not know."""
+        manager = fitting_policy(self.policy)
+        own = manager if self.budget is None and isinstance(manager, Policy) else None
+        if _has_size(self.budget) if own is None else own.model_name or own.max_tokens:
+            return self.budget
+        if not window:
+            raise InvalidInput(
+                f"The window of the model {name!r} is not known.",
+                hint="Pass budget= with a number of tokens, or model= with the name of a known model.",
+            )
+        known = ModelInfo(name, context_window=window)
+        return Budget.parse(self.budget, known) if own is None else own.budget_for(known)
 
 
 def recalled(fitted: Fit | None, name: str, args: Mapping[str, Any] | str) -> str:
@@ -97,7 +107,7 @@ def _named(model: object) -> str:
     return next((name for name in names if isinstance(name, str) and name), type(model).__name__)
 
 
-def _has_window(policy: PolicyLike) -> bool:
-    """Return whether a policy brings a window of its own."""
-    manager = fitting_policy(policy)
-    return isinstance(manager, Policy) and bool(manager.model_name or manager.max_tokens)
+def _has_size(budget: BudgetLike | None) -> bool:
+    """Return whether a budget needs no window of a model."""
+    words = read_words(budget) if isinstance(budget, Mapping) else ()
+    return isinstance(budget, Budget | int) or any(word in words for word in _SIZES)

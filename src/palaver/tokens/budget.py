@@ -168,7 +168,7 @@ class Budget:
             InvalidInput: A figure is out of bounds.
             InfeasibleBudget: The answer leaves no token of the model's window for any input.
         """
-        info = _info(model)
+        info = info_of(model)
         if max_tokens is not None:
             _check("max_tokens", max_tokens, least=1)
         if reserve is not None:
@@ -217,7 +217,7 @@ class Budget:
             _check("max_token_context_length", max_token_context_length, least=1)
             limits.append(max_token_context_length)
         if model is not None:
-            info = _info(model)
+            info = info_of(model)
             limits += [int(info.context_window * context_usage_ratio), info.max_input]
         if not limits:
             raise InvalidInput(
@@ -237,7 +237,7 @@ class Budget:
             reserve: Tokens for the answer. Default: 16,384, at most half the window.
             keep_recent: Tokens to leave alone. Default: 20,000, at most a quarter of the window.
         """
-        info = _info(model)
+        info = info_of(model)
         return cls(
             max_tokens=info.context_window,
             reserve=min(_PI_RESERVE, info.context_window // 2) if reserve is None else reserve,
@@ -249,7 +249,7 @@ class Budget:
     @classmethod
     def from_headroom(cls, model: str | ModelInfo, *, buffer: int = _OPENCODE_BUFFER) -> Budget:
         """Return a budget with a buffer and the model's longest answer, at most 32,000 tokens and half the window (OpenCode's options)."""
-        info = _info(model)
+        info = info_of(model)
         answer = min(info.max_output or _USUAL_ANSWER, _OPENCODE_ANSWER, info.context_window // 2)
         return cls(max_tokens=info.context_window, reserve=answer, safety_buffer=buffer, max_input=info.max_input)
 
@@ -299,7 +299,7 @@ def _of_number(number: object, model: str | ModelInfo | None) -> Budget:
     """Return the budget whose limit is a number, as far as the model can read it."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise InvalidInput(f"The budget is {number!r}.", hint=_FORMS)
-    info = None if model is None else _info(model)
+    info = None if model is None else info_of(model)
     if info is None or not info.known or number <= info.max_input:
         return Budget.of_input(number)
     return Budget(max_tokens=number, safety_buffer=0, max_input=info.max_input)
@@ -329,7 +329,7 @@ def _base(words: dict[str, Any], model: str | ModelInfo | None) -> Budget:
     return Budget.from_window(model, max_tokens=words.pop("max_tokens", None), reserve=words.pop("reserve", None))
 
 
-def _info(model: str | ModelInfo) -> ModelInfo:
+def info_of(model: str | ModelInfo) -> ModelInfo:
     """Return a model's data, looked up if it is a name."""
     if not isinstance(model, str | ModelInfo):
         raise InvalidInput(f"The model is {model!r}.", hint="Pass a model's name.")

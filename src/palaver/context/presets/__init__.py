@@ -14,7 +14,8 @@ from palaver.context.layout import Layout
 from palaver.context.meter import Meter
 from palaver.context.operators import clear_then_drop, drop, shorten_huge
 from palaver.messages import Speaker
-from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo, model_info
+from palaver.tokens import BUDGET_KEYS, Budget, ModelInfo
+from palaver.tokens.budget import info_of
 from palaver.view import Exchange, Plan, View
 
 __all__ = ["Palaver", "Preset", "newest_outputs", "outputs_in"]
@@ -57,11 +58,11 @@ class Preset(Policy):
         """Return the budget of the source on a model, in its own words."""
         return self.words
 
-    def budget_for(self, model_name: str) -> Budget:
+    def budget_for(self, model: str | ModelInfo) -> Budget:
         """Return the source's division of the model's window; the caller's words win."""
-        name = self.model_name or model_name
+        asked = self.model_name or model
         said = {word: value for word, value in self._words.items() if value is not None}
-        info = model_info(name) if name else None
+        info = info_of(asked) if asked else None
         own = {} if info is None else self.own_words(info)
         if info is None or not own:
             return Budget.parse(said, info)

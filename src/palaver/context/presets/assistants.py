@@ -16,8 +16,8 @@ from palaver.context.presets import Preset, newest_outputs, outputs_in
 from palaver.context.presets.own import REFERENCE
 from palaver.context.summary import HEADINGS
 from palaver.errors import InvalidInput, require_known
-from palaver.tokens import Budget, ModelInfo, model_info
-from palaver.tokens.budget import read_words
+from palaver.tokens import Budget, ModelInfo
+from palaver.tokens.budget import info_of, read_words
 
 
 def _after_task(layout: Layout) -> int:
@@ -197,14 +197,14 @@ class Dynamiq(Preset):
             limits = {}  # a window without a ratio is what the request may occupy
         super().__init__(model_name, max_tokens, **limits, **words)
 
-    def budget_for(self, model_name: str) -> Budget:
+    def budget_for(self, model: str | ModelInfo) -> Budget:
         """Return the lesser of the length and the share of the window, which is the model's or `max_tokens`."""
         words = read_words(self._words)
-        name = self.model_name or model_name
-        info = model_info(name) if name else None
+        asked = self.model_name or model
+        info = info_of(asked) if asked else None
         if "max_tokens" in words and "context_usage_ratio" in words:
             most = Budget.parse({"max_tokens": words.pop("max_tokens")}).max_tokens
-            known = info if info is not None and info.known else ModelInfo(name, context_window=most)
+            known = info if info is not None and info.known else ModelInfo("", context_window=most)
             info = replace(known, context_window=min(known.context_window, most), max_input=min(known.max_input, most))
         return Budget.parse(words, info)
 
