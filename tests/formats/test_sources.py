@@ -79,6 +79,7 @@ REFUSED = {
     "UTF-16": (session().decode().encode("utf-16"), "UTF-16"),
     "picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "a PNG image"),
     "other JSON": (b'{"name": "x", "scripts": {"a": "b"}}', "name, scripts"),
+    "deep JSON": (b'[{"role": ' + b"[" * 900 + b"]" * 900 + b"}]", "JSON that is nested too deeply"),
     "an empty list": (b"[]", "an empty JSON document"),
     "torn zst": (squeezed(session())[:6], "cut off"),
     "torn zip": (zipped({"a": session()})[:-30], "its index, at the end of a zip archive, is missing or damaged"),
@@ -100,6 +101,14 @@ def test_what_is_no_transcript_is_refused_in_a_sentence(tmp_path: Path) -> None:
         read_bytes(tmp_path, b"{}\n{}\n")
     assert all(each.title in raised.value.hint for each in FORMATS)
     assert any("OpenCode (" in tried for tried in raised.value.tried)
+
+
+def test_format_is_known_by_a_long_first_line_and_by_lone_surrogates(tmp_path: Path) -> None:
+    """A first line over 16 MiB, such as a picture, and half of a surrogate pair in a list do not keep the format from being detected."""
+    found = read_bytes(tmp_path, session("x" * (17 << 20)))
+    assert [message.content for message in found.said()] == ["x" * (17 << 20), "Hi."]
+    found = read_bytes(tmp_path, b'[{"role": "user", "content": "a\\ud83d"}, {"role": "assistant", "content": "Hi."}]')
+    assert (len(found.said()), found.codes()["surrogate"]) == (2, 1)
 
 
 def test_torn_compressed_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -90,6 +90,17 @@ def test_importing_again_adds_nothing(tmp_path: Path) -> None:
         assert len(list(store.sessions())) == 1, change
 
 
+def test_renamed_file_renames_a_session_without_a_title(tmp_path: Path) -> None:
+    """The title stays what was said first; a name that somebody chose stays."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    again = imported(store, written(tmp_path / "copy.jsonl", talk(6)))
+    record = store.session(first.session_id)
+    assert (again.outcome, record.name, session_row(store, record)["title"]) == ("grown", "copy", "question 0")
+    store.update_session(first.session_id, name="chosen")
+    assert imported(store, written(tmp_path / "third.jsonl", talk(8))).name == "chosen"
+
+
 def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
     """What is new is written to the same dialog, or a branch; each is known once it was imported, also one that is a beginning of the other; no version of the file is lost."""
     for outcome in ["grown", "rewritten"]:

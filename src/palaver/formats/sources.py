@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +49,7 @@ _MAGICS = (
     (b"\x7fELF", "it is a program", ""),
 )
 """How other files begin (the list of file signatures of Wikipedia), and what to say of them."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _BLANKS = b" \t\r\n\0\xef\xbb\xbf"
 
 
@@ -87,7 +90,9 @@ class Opening:
             return f"JSON lines with the keys {_some(self.records[0])}"
         if self.fields:
             return f"a JSON object with the keys {_some(self.fields)}"
-        return "text that is not JSON" if self.document is None else "JSON without an object in it"
+        if self.document is None:
+            return "JSON that is nested too deeply" if _deep(self.text) else "text that is not JSON"
+        return "JSON without an object in it"
 
 
 def _some(keys: Collection[str]) -> str:
@@ -182,6 +187,8 @@ class Member:
             raise UnsupportedTranscript(self.label, why, hint=hint)
         text = head.decode(errors="replace").removeprefix("\ufeff")
         document, complete = _document(text)
+        if b"\n" not in head and isinstance(document, dict) and not records:
+            records = (document,)  # a first line that does not end here
         return Opening(text=text[:HEAD], records=records, document=document, complete=complete)
 
 
@@ -308,7 +315,18 @@ def _document(text: str) -> tuple[object, bool]:
 
 
 def _value(text: str, partial: Literal["off", "trailing-strings"] = "off") -> object:
+    for tried in (
+        text,
+        _SURROGATE.sub(r"\\ufffd", text),
+    ):  # from_json refuses lone surrogates, which the readers of records keep
+        with suppress(ValueError):
+            return from_json(tried, allow_partial=partial)
+    return None
+
+
+def _deep(text: str) -> bool:
     try:
-        return from_json(text, allow_partial=partial)
-    except ValueError:
-        return None
+        from_json(text, allow_partial="trailing-strings")
+    except ValueError as error:
+        return str(error).startswith("recursion limit")
+    return False

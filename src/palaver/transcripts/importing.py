@@ -380,12 +380,11 @@ class Importer:
     def _session(self, path: Path, event: Conversation) -> SessionId:
         """Create the session, in the trash until its import is complete."""
         session_id = self.session_ids()
-        name = event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
         metadata = freeze(dict(event.metadata))  # a NUL in it must not stop the import
         metadata = metadata if self.redactor is None else redact_json(metadata, self.redactor)
         record = SessionRecord(
             session_id=session_id,
-            name=self._clean(name),
+            name=self._clean(event.title) or self._file_name(path, event),
             subject=self.subject,
             workdir=self._clean(event.workdir),
             created_at=event.started_at or now(),
@@ -394,6 +393,10 @@ class Importer:
         )
         self.store.create_session(record)
         return session_id
+
+    def _file_name(self, path: Path, event: Conversation) -> str:
+        """Return the name of the session of a conversation without a title."""
+        return self._clean(f"{path.resolve().name.partition('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}")
 
     def _clean(self, text: str) -> str:
         return text if self.redactor is None else self.redactor.redact(text).text
@@ -429,11 +432,14 @@ class Importer:
         record = self.store.session(landing.session_id)
         whole = landing.under is None
         root = landing.places.dialogs.get(current.event.main) if whole and current.followed else record.root
+        name = record.name
         older = landing.shrunk or (current.known is not None and current.known.identity != current.identity)
         if older and not landing.added:
             root = record.root  # an older copy: entries of the newer one stay
         else:
             self._put_source(current, erased=erased)
+            if whole and current.known is not None and name == self._file_name(Path(current.known.path), current.event):
+                name = self._file_name(file.path, current.event)  # the file was renamed, too
         fresh = current.known is None and whole
         record = change_metadata(
             self.store,
@@ -441,6 +447,7 @@ class Importer:
             partial(_with_usage, cost=landing.cost, fresh=fresh),
             trashed_at=record.trashed_at if current.known is not None and not landing.added else None,
             root=root or record.root,
+            name=name,
         )
         outcome = "new" if current.known is None else "grown" if landing.added else "unchanged"
         return self._result(
