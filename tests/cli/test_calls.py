@@ -8,7 +8,7 @@ import pytest
 
 from palaver import Session
 from palaver.cli.outcome import Exit
-from palaver.log import Invocation, Toolset, ToolSpec
+from palaver.log import ErrorEntry, Invocation, Toolset, ToolSpec
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.wire import Request
 from tests.cli.commands import Palaver, run
@@ -65,6 +65,21 @@ def test_compared_backwards_later_entries_are_said_after(recorded: tuple[Path, l
     path, _ = recorded
     back = run("calls", "calls", 2, 1, "--store", path, "--json").row()
     assert [one["why"] for one in back["left"]] == ["said after the second call"] * 2
+
+
+def test_call_that_failed_is_marked(recorded: tuple[Path, list[Request]]) -> None:
+    """A call after which only an error is recorded is listed as failed; one that was answered after an error is not."""
+    path, _ = recorded
+    with Session.open(path, "calls") as session:
+        dialog = session.root
+        dialog.record(ErrorEntry(error="ProviderError", data={"message": "overloaded"}))
+        dialog.calls.record(dialog.request("anthropic", "claude-opus-4-6"))
+        dialog.record(ErrorEntry(error="ProviderError"))
+        dialog.append(AssistantMessage(content="Yes."))
+    rows = run("calls", "calls", "--store", path, "--json").rows()
+    assert [row["failed"] for row in rows] == ["", "", "ProviderError", ""]
+    listed = run("calls", "calls", "--store", path).out.splitlines()
+    assert ["failed" in line for line in listed if "claude-opus" in line] == [False, False, True, False]
 
 
 def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]) -> None:

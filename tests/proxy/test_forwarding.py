@@ -8,6 +8,7 @@ import threading
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from socket import create_server
 from urllib.parse import urlsplit
 
 import pytest
@@ -15,9 +16,11 @@ import pytest
 from palaver import Session, SqliteStore
 from palaver.browsing.calls import call_row, calls
 from palaver.browsing.seen import sent as saw
+from palaver.cli.outcome import Exit
 from palaver.proxy.forwarding import HOST
 from palaver.testing import strict
 from palaver.testing.strict import StrictServer
+from tests.cli.commands import run
 from tests.proxy.running import KEY, Wire, bodies, proxy, says, upstream
 from tests.proxy.talks import TALKS
 
@@ -226,6 +229,15 @@ def test_proxy_that_cannot_record_forwards_and_says_so(tmp_path: Path) -> None:
         else:
             pytest.fail("No answer says that its call is not recorded.")
         assert running.end().count("Not recorded") == 1
+
+
+def test_port_of_another_program_is_refused_in_words(tmp_path: Path) -> None:
+    """The error names the port and what to do, without numbers of the system."""
+    with create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ran = run("proxy", "--port", port, "--store", tmp_path / "s.db")
+    assert (ran.code, ran.out) == (Exit.INPUT, "")
+    assert f"Port {port} cannot be used: another program uses it. Choose another one with --port." in ran.err
 
 
 def _port(server: StrictServer) -> int:

@@ -57,7 +57,7 @@ class ModelCallRow(TypedDict):
     """A call: its number, the entry that records it or begins the response, and what it used.
 
     `recorded` says whether palaver made the call. Such a call says which request was sent: the profile, the SHA-256 and number of its bytes, the
-    version of the compiler; and whether what it saw can be reproduced.
+    version of the compiler; whether what it saw can be reproduced; and, if it failed, by which error.
     """
 
     call: int
@@ -75,6 +75,7 @@ class ModelCallRow(TypedDict):
     bytes: NotRequired[int]
     compiler: NotRequired[str]
     reproducible: NotRequired[bool]
+    failed: NotRequired[str]
 
 
 Calls: TypeAlias = Sequence[ModelCall] | list[ImportedCall]
@@ -164,7 +165,7 @@ def call_row(call: ModelCall | ImportedCall, *, priced: bool = True) -> ModelCal
         "estimated": cost.estimated > 0,
     }
     if isinstance(call, ModelCall):
-        row["reproducible"] = call.reproducible
+        row |= {"reproducible": call.reproducible, "failed": call.failure()}
         if sent := call.sent:
             row |= {"profile": sent["profile"], "digest": sent["digest"]}
             row |= {"bytes": sent["bytes"], "compiler": sent["compiler"]}

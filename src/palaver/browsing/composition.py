@@ -25,7 +25,9 @@ _ERROR = b'"is_error":true'
 
 
 class WindowRow(TypedDict):
-    """The window of a call, in tokens by part, and what the call used; `compacted` says whether something was compacted since the call before.
+    """The window of a call, in tokens by part, and what the call used.
+
+    `compacted` says whether something was compacted since the call before, `failed` whether an error ended the call.
 
     The shares are estimated from recorded bytes; their sum is what the provider reported, or where it reported nothing an estimate.
     """
@@ -39,6 +41,7 @@ class WindowRow(TypedDict):
     dollars: float | None
     estimated: bool
     compacted: bool
+    failed: bool
 
 
 class MarksRow(TypedDict):
@@ -129,6 +132,7 @@ def _window(row: ModelCallRow, sizes: Mapping[str, int], *, compacted: bool) -> 
         "dollars": row["dollars"],
         "estimated": row["estimated"],
         "compacted": compacted,
+        "failed": bool(row.get("failed")),
     }
 
 

@@ -60,7 +60,7 @@ _COLUMNS: Mapping[str, Callable[[ModelCallRow], str]] = {
     "model": lambda row: row["model"],
     "read": lambda row: _figure(row["read"]),
     "cached": lambda row: _figure(row["cached"]),
-    "written": lambda row: _figure(row["written"]),
+    "written": lambda row: "failed" if row.get("failed") else _figure(row["written"]),
     "cost": lambda row: money(row["dollars"], estimated=row["estimated"]),
     "entry": lambda row: row["entry"],
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sys
 from collections.abc import Callable
 from socket import IPPROTO_TCP, TCP_NODELAY, create_server, socket
@@ -23,6 +24,8 @@ _KEPT = 32
 
 _LAST = 1
 """Seconds that open answers have after Ctrl-C."""
+
+_WHY = {errno.EADDRINUSE: "another program uses it", errno.EACCES: "this user may not open it"}
 
 _SWITCH = 0.0005
 """Seconds that the recorder's thread computes before answers are passed on again. By Python's default, 0.005, each step of an answer may wait so long."""
@@ -47,7 +50,8 @@ def serve(
     try:
         listener = create_server((HOST, port))
     except (OSError, OverflowError) as error:
-        raise InvalidInput(f"Port {port} cannot be used: {error}.", hint="Choose another one with --port.") from error
+        why = _WHY.get(error.errno or 0, error.strerror) if isinstance(error, OSError) else "it is not one"
+        raise InvalidInput(f"Port {port} cannot be used: {why}.", hint="Choose another one with --port.") from error
     with listener:
         sys.setswitchinterval(_SWITCH)
         recording = RecorderThread(recorder, warned)

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import takewhile
 from typing import Any, NamedTuple, overload
 
 from pydantic import TypeAdapter
 
 from palaver import providers, wire
 from palaver.errors import Conflict, InvalidInput, NotFound, NotReproducible, StoreDamaged
-from palaver.log import Handle, Header, Invocation, MessageEntry, Reader, entry_at
+from palaver.log import ErrorEntry, Handle, Header, Invocation, MessageEntry, Reader, entry_at
 from palaver.messages import Message, Usage, thaw
 from palaver.plurals import counted
 from palaver.session.opened import OpenDialog
@@ -125,6 +126,14 @@ class ModelCall:
         answer = self._answer()
         return None if answer is None else answer.usage
 
+    def failure(self) -> str:
+        """Return the class of the error that ended the call, such as `ProviderError`; empty if it was answered, or nothing came of it."""
+        if self._answer() is not None:
+            return ""
+        seqs = (header.seq for header in self._after() if header.kind == "error")
+        entry = next((entry_at(self.store, Handle(self.handle.dialog, seq)) for seq in seqs), None)
+        return entry.error if isinstance(entry, ErrorEntry) else ""
+
     def left_out(self) -> tuple[Omission, ...]:
         """Return what the provider says it left out of the request, such as thinking that was bound to other content.
 
@@ -135,13 +144,16 @@ class ModelCall:
         return () if answer is None or wire.TRANSFORMED not in answer.metadata else self.request().left_out(answer)
 
     def _answer(self) -> Message | None:
-        for header in self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN):
-            if header.kind == "invocation":  # the next call: this one was not answered
-                return None
+        for header in self._after():
             if header.kind == "message" and header.role in {"assistant", "tool_call"}:
                 entry = entry_at(self.store, Handle(self.handle.dialog, header.seq))
                 return entry.message if isinstance(entry, MessageEntry) else None
         return None
+
+    def _after(self) -> Iterator[Header]:
+        """Yield the headers of the entries between the call and the next one."""
+        headers = self.store.headers(self.handle.dialog, self.handle.seq + 1, self.handle.seq + 1 + _ANSWER_WITHIN)
+        return takewhile(lambda header: header.kind != "invocation", headers)
 
     @property
     def _data(self) -> _Data:

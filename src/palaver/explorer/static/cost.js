@@ -39,7 +39,7 @@ function Composition({ route, session, dialog }) {
       <h2>${all ? "All calls" : "The dearest calls"} <button onClick=${() => setAll(!all)}>${all ? "Only the dearest" : "All of them"}</button></h2>
       <div class="wide-table" tabindex="0"><table><thead><tr>${["call", "at", ...parts, "read", "cached", "written", "cost"].map((name) => html`<th class="number">${name}</th>`)}</tr></thead>
         <tbody>${shown.map((call) => html`<tr><td class="number"><a href=${to(call.call)}>${count(call.call)}</a></td><td>${when(call.at)}</td>${parts.map((part) => html`<td class="number">${count(call.tokens[part] ?? 0)}</td>`)}
-          <td class="number">${count(call.read)}</td><td class="number">${count(call.cached)}</td><td class="number">${count(call.written)}</td><td class="number">${money(call.dollars, call.estimated)}</td></tr>`)}</tbody></table></div>
+          <td class="number">${count(call.read)}</td><td class="number">${count(call.cached)}</td><td class="number">${call.failed ? "failed" : count(call.written)}</td><td class="number">${money(call.dollars, call.estimated)}</td></tr>`)}</tbody></table></div>
     </div>`;
 }
 
