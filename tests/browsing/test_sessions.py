@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver import MemoryStore, Session
+from palaver import MemoryStore, Session, TextContent, UserMessage
 from palaver.browsing.places import locate
 from palaver.browsing.sessions import dialogs, sessions
 
@@ -31,6 +31,14 @@ def test_title_is_the_name_or_the_first_message() -> None:
     unnamed.root.put_text("Which tests fail?")
     Session.create(store, "chosen").root.put_text("Hello.")
     assert sorted(row["title"] for row in sessions(store)) == ["Which tests fail?", "chosen"]
+
+
+def test_title_skips_empty_texts() -> None:
+    """A message that begins with an empty text, as other agents record them, does not keep the sessions from being listed."""
+    store = MemoryStore()
+    session = Session.create(store)
+    session.root.append(UserMessage(contents=(TextContent(content=""), TextContent(content="Which tests fail?"))))
+    assert [row["title"] for row in sessions(store)] == ["Which tests fail?"]
 
 
 def test_the_tree_follows_each_dialog_with_its_forks() -> None:

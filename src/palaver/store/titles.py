@@ -55,7 +55,7 @@ def _said(store: Store, dialog_id: DialogId) -> Iterator[str]:
         if header.role == "user" and header.speaker in {"", "human"}:
             # read as JSON: the codec takes 40 ms to load
             said = json.loads(store.body(first.dialog, header.seq)).get("message") or {}
-            blocks = (block["content"] for block in said.get("contents", ()) if block.get("type") == "text")
+            blocks = (block.get("content", "") for block in said.get("contents", ()) if block.get("type") == "text")
             words = " ".join(blocks)
             heading = _HEADING.match(words)  # a plan that a program sends as the person's message
             if text := " ".join((words if heading is None else heading["title"]).split()):
