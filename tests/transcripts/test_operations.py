@@ -11,9 +11,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from palaver import Session
 from palaver.dialects.genai import COMPACTED
 from palaver.ids import SessionId
+from palaver.log import MessageEntry
 from palaver.messages import AssistantMessage, TextContent, Usage
 from palaver.store import Store
-from palaver.testing.logs import model, result, user
+from palaver.testing.logs import Log, model, result, user
 from palaver.transcripts import export
 
 
@@ -86,6 +87,17 @@ def test_message_without_an_answer_is_reported() -> None:
     assert {(str(change.handle), change.what) for change in lost} == set(
         zip(handles, ("result", "message"), strict=True)
     )
+
+
+def test_event_is_not_before_an_earlier_one() -> None:
+    """Some tools note when an answer began. An event has the newest time so far, and the report names the changed one."""
+    log = Log()
+    for at in (20.0, 15.0, 30.0):
+        log.put(MessageEntry(message=user("go"), at=at), MessageEntry(message=model("ok"), at=at))
+    log.store.update_session(log.session, root=log.dialog)
+    assert [event["time"] for event in events(log.store, log.session)] == [20e9, 20e9, 30e9]
+    (changed,) = export(log.store, log.session, "otel-events").report
+    assert (changed.handle, changed.what) == (log.at(3), "time")
 
 
 def test_fork_has_the_answers_of_its_ancestors() -> None:

@@ -160,7 +160,7 @@ def _dialog(store: Store, record: SessionRecord, view: View, to: str, *, whole: 
         body = trajectory(store, record, view, load, notes, whole=whole)
         return Exported(pieces=iter((canonical_json(body), b"\n")), report=Report(tuple(notes)))
     if to == "otel-events":
-        lost_in_events(view, notes)
+        lost_in_events(store, view, notes)
         return Exported(pieces=operations(store, view), report=Report(tuple(notes)))
     return _list(view, to, load)
 

@@ -23,10 +23,13 @@ from palaver.wire import How
 from palaver.wire.script import ChangeNotes
 
 
-def lost_in_events(view: View, notes: ChangeNotes) -> None:
+def lost_in_events(store: Store, view: View, notes: ChangeNotes) -> None:
     """Note what events of a view do not have."""
     for place, what in _unanswered(view):
         notes.add(place, what, How.DROPPED, "no answer follows it, and an event is an answer")
+    for _, place, at in _answers(store, view):
+        if at > _at(store, place):
+            notes.add(place, "time", How.CHANGED, "it is before that of an earlier answer, and events are in order")
     for exchange in view.exchanges:
         for block in exchange.blocks():
             if isinstance(block.content, ThinkingContent) and (block.content.artefact or block.content.redacted):
@@ -47,16 +50,22 @@ def _unanswered(view: View) -> Iterator[tuple[Handle | None, str]]:
     yield from ((exchange.first, "message") for exchange in view.exchanges[answered + 1 :])
 
 
+def _answers(store: Store, view: View) -> Iterator[tuple[Exchange, Handle, float]]:
+    """Yield each answer, its place, and when: no answer is before an earlier one, since readers order events by time."""
+    at = 0.0
+    for exchange in view.exchanges:
+        if exchange.first is not None and exchange.role is Role.ASSISTANT:
+            at = max(at, _at(store, exchange.first))
+            yield exchange, exchange.first, at
+
+
 def operations(store: Store, view: View) -> Iterator[bytes]:
     """Yield a line for each answer in a view. The input of each is what the model saw then: the size grows with the square of the conversation."""
     folds: dict[DialogId, Fold] = {}
     encoded: dict[int, tuple[Exchange, bytes]] = {}
     node = store.node(view.dialog_id)
     resource = {"attributes": list(_pairs({"service.name": node.owner or "palaver"}))}
-    for exchange in view.exchanges:
-        place = exchange.first
-        if place is None or exchange.role is not Role.ASSISTANT:
-            continue
+    for exchange, place, at in _answers(store, view):
         known = folds.setdefault(place.dialog, Fold(store, store.node(place.dialog)))
         before = known.view(
             next(every_header(store, Span(place.dialog, place.seq - 1, place.seq))) if place.seq else NOTHING
@@ -77,7 +86,7 @@ def operations(store: Store, view: View) -> Iterator[bytes]:
                 b']}}}],"eventName":"',
                 EVENT.encode(),
                 b'","timeUnixNano":"',
-                str(round(_at(store, place) * 1_000_000_000)).encode(),
+                str(round(at * 1_000_000_000)).encode(),
                 b'"}]}]}]}\n',
             )
         )
