@@ -72,6 +72,20 @@ def test_system_and_tools_beside_the_messages_are_kept(tmp_path: Path) -> None:
     assert not [one for one in read_bytes(tmp_path, document(chat())).entries() if isinstance(one, Toolset)]
 
 
+def test_text_as_input_is_the_words_of_the_user(tmp_path: Path) -> None:
+    """Responses and Interactions take a text in place of a list, in a file of one request and in a log of several."""
+    words = [{"type": "output_text", "text": "A stone.", "annotations": []}]
+    answer = {"type": "message", "role": "assistant", "id": "m1", "status": "completed", "content": words}
+    step = {"type": "model_output", "content": [{"type": "text", "text": "A stone."}]}
+    for name, beside in (("openai-responses", {"output": [answer]}), ("gemini-interactions", {"steps": [step]})):
+        asked = {"model": "m", "input": "What is there?", **beside}
+        for data in (document(asked), jsonl(asked, asked)):
+            assert name_of(tmp_path, data) == name
+            found = read_bytes(tmp_path, data)
+            assert found.codes() == Counter()
+            assert found.shown() == ["user: What is there?", "assistant: A stone."]
+
+
 def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
     """Where nothing tells the interfaces apart, the more common one is assumed; a system beside the messages is Anthropic's."""
     plain = [{"role": "user", "content": "Hm?"}, {"role": "assistant", "content": [{"type": "text", "text": "Hm."}]}]

@@ -65,6 +65,7 @@ class PlainMessages:
         dialect: The dialect, as `palaver.dialects` calls it.
         keys: The keys beside which an object has its other fields; what they have is one list, in this order.
         told: The keys of the instructions.
+        asked: The fields of the message that a text in place of the first list is; empty where the API takes no text there.
         inner: The keys of the objects in a message and of the instructions that its reader reads, as `Unread` takes them.
         held: The keys of a message that its reader reads, separated by spaces; others go into the message's metadata. Empty: the reader keeps all keys.
     """
@@ -75,6 +76,7 @@ class PlainMessages:
     dialect: str
     keys: tuple[str, ...] = ("messages",)
     told: tuple[str, ...] = ("system",)
+    asked: Mapping[str, object] = field(default_factory=dict)
     held: str = ""
     inner: Mapping[str, str] = field(default_factory=dict)
     series: ClassVar[bool] = False
@@ -99,7 +101,7 @@ class PlainMessages:
     def read(self, source: SourceFile) -> Iterator[Event]:
         """Read every list as a conversation. The keys that are not read are reported at the end, once a file."""
         ordinal, unread = 0, Unread(self.inner)
-        for found in message_lists(source.member, self.keys):
+        for found in message_lists(source.member, self.keys, self.asked):
             if isinstance(found, Loss):
                 yield found
             else:
@@ -144,6 +146,7 @@ PLAIN = (
         "openai-responses",
         ("input", "output"),
         ("instructions",),
+        {"role": "user"},
         "type role content call_id name arguments input output summary encrypted_content",
     ),
     PlainMessages(
@@ -153,8 +156,8 @@ PLAIN = (
         "gemini",
         ("contents",),
         ("systemInstruction", "system_instruction"),
-        "role parts",
-        {
+        held="role parts",
+        inner={
             "": "*",
             "systemInstruction": "parts role",
             "system_instruction": "parts role",
@@ -170,6 +173,7 @@ PLAIN = (
         "gemini-interactions",
         ("input", "steps", "outputs"),
         ("system_instruction",),
+        {"type": "user_input"},
         "type content id call_id name arguments result is_error signature summary",
         {"message": "*", "message.content": "annotations data mime_type resolution text type uri"},
     ),
