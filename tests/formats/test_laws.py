@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from palaver.errors import UnsupportedTranscript
 from palaver.store.memory import MemoryStore
 from tests.formats.reading import Read, imported, read_bytes, read_file, refused, views, written
-from tests.formats.samples import DOCUMENTS, GOLDEN, JSON, KINDS, LINES, ROWS, jsonl, packed, sample, value_of
+from tests.formats.samples import DOCUMENTS, GOLDEN, JSON, KINDS, LINES, ROWS, document, jsonl, packed, sample, value_of
 
 SLOW = settings(
     max_examples=max(settings().max_examples // 3, 20),
@@ -75,6 +75,22 @@ def test_line_end_after_a_cut_changes_nothing(tmp_path: Path) -> None:
         for cut in range(len(whole) // 2, len(whole), max(len(whole) // 7, 1)):
             found, ended = (read_or_refused(tmp_path, whole[:cut] + end) for end in (b"", b"\n"))
             assert (found and (found.puts, found.codes())) == (ended and (ended.puts, ended.codes())), (kind, cut)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("atif", "steps"), ("inspect", "samples"), ("moatless", "nodes"), ("tau2-bench", "simulations")]
+)
+def test_report_of_a_cut_element_is_true(tmp_path: Path, kind: str, key: str) -> None:
+    """The report on the element in which a document ends says "not read" exactly where no message of it was."""
+    value, whole = value_of(kind), sample(kind)
+    for number in range(1, len(value[key])):
+        before = read_bytes(tmp_path, document({**value, key: value[key][:number]})).counted()
+        start = whole.index(document(value[key][number]).strip())
+        for cut in range(start + 1, len(whole), max(len(whole) // 16, 1)):
+            found = read_bytes(tmp_path, whole[:cut])
+            for loss in found.losses:
+                if loss.code == "torn_tail" and loss.place == f"{key}[{number}]":
+                    assert loss.reason.endswith(", and not read.") == (found.counted() <= before), loss
 
 
 # --- changed ----------------------------------------------------------------------------------------------------------------------

@@ -67,8 +67,7 @@ class InspectLog:
                 for element in without_losses(member.elements(("samples",)), []):
                     place = member.place(element.path)
                     if element.nth >= 0 and not element.whole:
-                        reason = "The sample is cut off or damaged, and not read."
-                        yield Loss(place=place, reason=reason, code="torn_tail", severity="loss")
+                        yield from torn(element, place, read=False)
                     elif element.nth >= 0:
                         yield from _sample(element.value, evaluation, place, ordinal, list(torn(element, place)))
                         ordinal += 1

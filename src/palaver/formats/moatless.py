@@ -75,7 +75,7 @@ def _run(member: Member, ordinal: int) -> Iterator[Event]:
             continue
         node = element.value if isinstance(element.value, dict) else NOTHING
         place = member.place(element.path)
-        losses += torn(element, place)
+        losses += torn(element, place, read=False)
         if not element.whole:
             continue
         parent = node.get("parent_id")

@@ -55,7 +55,7 @@ def _facts(member: Member) -> tuple[dict[str, object], list[Mapping[str, object]
             losses.append(element)
             continue
         place = member.place(element.path)
-        losses.extend(torn(element, place))
+        losses.extend(torn(element, place, read=element.value is not None))
         if element.nth < 0:
             about[element.key] = clean(element.value)
         elif isinstance(element.value, dict):

@@ -95,13 +95,15 @@ class Tau2Bench:
             if isinstance(element, Loss):
                 yield element
             elif element.key == "simulations":
-                place, run = member.place(element.path), element.value
-                if isinstance(run, dict) and (element.whole or fields.items(run, "messages")):
+                place = member.place(element.path)
+                run = element.value if isinstance(element.value, dict) else NOTHING
+                read = run is element.value and (element.whole or bool(fields.items(run, "messages")))
+                if read:
                     yield from _Simulation(info, run, place, seen, unread).events(ordinal)
                     ordinal += 1
                 elif element.whole:
                     yield bad_record(place, "it is not a simulation")
-                yield from torn(element, place)
+                yield from torn(element, place, read=read)
             elif element.key == "tasks":
                 unread.skip("task", "the customer's instructions, and the checks", member.place(element.path))
             else:
