@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from palaver.browsing.sessions import OWN, tool_of
@@ -18,6 +19,7 @@ from palaver.session import Session
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.transcripts import Imported, Importer, export, remember, write_file
 from palaver.transcripts.exporting import TOOLS
+from palaver.transcripts.tables import write_tables
 from palaver.view import fold
 from tests.sketches import sketch
 
@@ -118,6 +120,19 @@ def test_continued_export_grows_its_session(tool: str, tmp_path: Path) -> None:
     assert imported(log, path).outcome == "unchanged"
     append(path, tool, "last", "Last.")
     assert len(shown(log, imported(log, path))) == len(before) + 4
+
+
+@EVERY
+def test_exported_session_is_still_its_own(tool: str, tmp_path: Path) -> None:
+    """The tool of an export is not where the session comes from, and its file does not name it: in ATIF, in tables and in lists."""
+    log = talk()
+    log.store.update_session(log.session, name=tool)
+    exported(log, tool, tmp_path)  # the file has the session's name
+    trajectory = json.loads(b"".join(export(log.store, log.session, "atif", dialog_id=log.dialog).pieces))
+    assert trajectory["agent"]["name"] != tool
+    write_tables([(log.store, log.session)], tmp_path)
+    (row,) = pq.read_table(tmp_path / "sessions.parquet").to_pylist()
+    assert (row["format"], row["title"]) == (None, tool)
 
 
 @EVERY

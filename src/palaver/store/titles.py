@@ -41,7 +41,8 @@ def own_title(store: Store, record: SessionRecord) -> str:
     """Return the name that somebody chose for a session; empty if an import named it after its file, or `unchosen_name` did."""
     if record.name.endswith(unchosen_name("", record.session_id)):
         return ""
-    stems = {PurePath(source.path).name.partition(".")[0] for source in store.sources(record.session_id)}
+    sources = (source for source in store.sources(record.session_id) if not source.is_export)
+    stems = {PurePath(source.path).name.partition(".")[0] for source in sources}
     stem, _, number = record.name.rpartition(" ")  # of several conversations in a file, the later ones are numbered
     return "" if record.name in stems or (stem in stems and number.isdecimal()) else record.name
 

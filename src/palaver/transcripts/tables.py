@@ -235,7 +235,7 @@ def _storable(value: object) -> object:
 def _rows(store: Store, record: SessionRecord) -> Iterator[tuple[str, Sequence[Any]]]:
     """Yield the rows of a session, each with the name of its table."""
     nodes = store.nodes(record.session_id)
-    formats = sorted({source.format for source in store.sources(record.session_id)})
+    formats = sorted({source.format for source in store.sources(record.session_id) if not source.is_export})
     yield (
         "sessions",
         (

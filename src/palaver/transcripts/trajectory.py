@@ -62,7 +62,8 @@ def trajectory(
     """
     steps = _Steps(store, view, _StepContent(load, notes))
     steps.write(_compactions(store, view) if whole else ())
-    formats, node = [source.format for source in store.sources(record.session_id)], store.node(view.dialog_id)
+    formats = [source.format for source in store.sources(record.session_id) if not source.is_export]
+    node = store.node(view.dialog_id)
     own = [node.owner] if node.relation == "subagent" and node.owner else formats
     agent: dict[str, Any] = {"name": (own or [node.owner or "palaver"])[0], "version": "unknown"}
     if view.model:
