@@ -130,9 +130,8 @@ class _StepReader:
     def __init__(self, writer: DialogWriter, at: float) -> None:
         self.writer = writer
         self._at = at
-        self._steps: dict[
-            object, tuple[Run, Mapping[str, object]]
-        ] = {}  # the entries and results of each step, by its number
+        # the entries and results of each step, by its number
+        self._steps: dict[object, tuple[Run, Mapping[str, object]]] = {}
         self._compaction: _CutContext | None = None
 
     def read(self, item: Item) -> Iterator[Event]:
@@ -140,17 +139,13 @@ class _StepReader:
         step = item.expect("a step")
         if step.get("source") not in _ROLES:
             raise ValueError("it is not a step of a system, user or agent")
-        self._at, start = _when(item) or self._at, self.writer.count
-        if (
-            step.get("is_copied_context")
-            and self._compaction is not None
-            and "palaver" in fields.mapping(step, "extra")
-        ):
+        self._at, start, extra = _when(item) or self._at, self.writer.count, fields.mapping(step, "extra")
+        if step.get("is_copied_context") and self._compaction is not None and "palaver" in extra:
             yield from self._copied(item, step, self._compaction)
             return
         yield from self.compact()
         results = fields.objects(fields.mapping(step, "observation"), "results")
-        management = fields.mapping(fields.mapping(step, "extra"), "context_management")
+        management = fields.mapping(extra, "context_management")
         if management.get("type") != "compaction":
             yield from self._say(item, step, results)
             run = self.writer.run(start, self.writer.count)

@@ -82,7 +82,6 @@ class CallDialect(NamedTuple):
 
 
 def _essence(message: object) -> bytes:
-    """Return a digest of a message's content. It is the same for an answer and for the form in which it is sent back."""
     if not isinstance(message, dict):
         return digest_of(message)
     calls = [
@@ -166,7 +165,9 @@ class CallSurvey:
             if self.first is None or call.at < self.first.at:  # files of an archive are in no particular order
                 self.first = call._replace(messages=(), value={"timestamp": call.at})
             answer = dialect.essence(call.answer) if call.answer else b""
-            replaced = max((place + 1 for place, sent in enumerate(call.messages) if dialect.replaces(sent)), default=0)
+            replaced = max(
+                (number for number, sent in enumerate(call.messages, 1) if dialect.replaces(sent)), default=0
+            )
             sent = list(map(dialect.essence, call.messages))
             known.append((call.at, call.name, _KnownCall(read, sent, answer, replaced, call.inside)))
         self._shown: list[list[bytes]] = []

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from palaver.formats.dialogs import bad_record
 from palaver.formats.events import NOTHING, Loss, without_losses
-from palaver.formats.lists import Item, listed, numbered, torn
+from palaver.formats.lists import Item, listed, numbered, torn, values
 from palaver.formats.sources import Member
 
 
@@ -82,13 +82,8 @@ def _question(about: dict[str, object], key: str, place: str, asked: Mapping[str
 
 
 def _of_lines(member: Member) -> MessageList:
-    losses = [record for record in member.records() if isinstance(record, Loss)]
-
-    def items() -> Iterator[Item]:
-        records = without_losses(member.records(), [])
-        return (Item(record.ordinal, record.place, record.value) for record in records)
-
-    return MessageList(member.place("whole file"), NOTHING, items, losses)
+    losses = [line for line in values(member) if isinstance(line, Loss)]
+    return MessageList(member.place("whole file"), NOTHING, lambda: without_losses(values(member), []), losses)
 
 
 def _of_document(member: Member, keys: Sequence[str], asked: Mapping[str, object]) -> MessageList:

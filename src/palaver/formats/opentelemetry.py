@@ -8,13 +8,13 @@ request that extends an earlier one continues its dialog. Calls of an agent that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from palaver.dialects.genai import EVENT, answered_in, essence_of, is_compaction, message_of
 from palaver.formats import fields
 from palaver.formats.dialogs import bad_record
 from palaver.formats.events import Event, Loss
-from palaver.formats.lineage import CallDialect, CallSurvey, LoggedCall
+from palaver.formats.lineage import CallDialect, CallSurvey, LoggedCall, Reading
 from palaver.formats.lists import digest_of, kept
 from palaver.formats.otlp import BATCHES, KEYS, OtlpRecord, recorded
 from palaver.formats.records import parse
@@ -62,19 +62,17 @@ class OpenTelemetry:
         """Read the records, and then the conversations. Of a message that calls repeat, one copy is in memory."""
         place, file = source.member.place("whole file"), _OtlpFile(source.member)
         sessions = file.sessions()
+        yield from file.losses
         if not sessions:
             reason = f"No span or event has messages: they are recorded only where {_CAPTURE} says so."
             yield Loss(place=place, reason=reason, code="no_messages", severity="loss")
         for ordinal, (key, calls) in enumerate(sessions.items()):
-            read: list[LoggedCall | Loss] = [*file.losses, *calls]
-            survey = CallSurvey(map(_known, read), place, timed=False, dialect=DIALECT)
+            survey = CallSurvey(map(_known, calls), place, timed=False, dialect=DIALECT)
             yield from CallReader(survey, ordinal, NAME, NAME, key).events()
-            file.losses.clear()
-        yield from file.losses
         yield from file.unread.losses()
 
 
-def _known(call: LoggedCall | Loss) -> tuple[Callable[[], LoggedCall | Loss], LoggedCall | Loss]:
+def _known(call: LoggedCall) -> tuple[Reading, LoggedCall]:
     return lambda: call, call
 
 
