@@ -9,7 +9,7 @@ from google.genai.types import GenerateContentConfig
 
 from palaver import tool
 from palaver.errors import InvalidInput, InvalidMessage
-from palaver.messages import AssistantMessage, Message, Role, UserMessage
+from palaver.messages import AssistantMessage, Message, Role, Speaker, UserMessage
 from palaver.session import Dialog, Session
 from tests.providers.test_whole_answers import ANSWERS
 
@@ -123,3 +123,26 @@ def test_a_stream_is_refused_before_it_is_read() -> None:
     with pytest.raises(TypeError, match=r"get_final_completion"):
         Dialog("assistant").append(stream)
     assert len(list(stream)) == 1
+
+
+@pytest.mark.parametrize("dialect", [None, "openai-responses"])
+def test_lone_items_of_responses_are_read_as_what_they_are(dialect: str | None) -> None:
+    """A compaction and a question for consent are the model's; a screenshot is a tool's, so that its words are believed as those of a tool."""
+    items: list[tuple[dict[str, Any], str, Speaker]] = [
+        ({"type": "compaction", "encrypted_content": "gAAA"}, "compaction", Speaker.MODEL),
+        (
+            {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "n", "arguments": "{}"},
+            "tool_call",
+            Speaker.MODEL,
+        ),
+        (
+            {"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot", "file_id": "f"}},
+            "computer_call_output",
+            Speaker.TOOL,
+        ),
+    ]
+    for item, kind, speaker in items:
+        dialog = Session.create().root
+        message = dialog.append(item) if dialect is None else dialog.append(item, dialect=dialect)
+        assert isinstance(message, Message)
+        assert ([content.type for content in message.contents], message.speaker) == ([kind], speaker)

@@ -16,6 +16,7 @@ from palaver.messages import (
     AssistantMessage,
     Content,
     Message,
+    Speaker,
     ThinkingContent,
     ToolCallContent,
     ToolMessage,
@@ -111,6 +112,8 @@ def _read(item: Item, **fields: Any) -> Message:  # noqa: ANN401 - fields of a m
             id=_text(item, "approval_request_id"), content=_text(item, "reason"), is_error=not item.get("approve")
         )
         return ToolMessage(contents=(answer,), **fields)
+    if kind.endswith("_output"):  # the caller writes it: what his shell or screen shows
+        fields = {"speaker": Speaker.TOOL, **fields}
     return AssistantMessage(contents=(_said(kind, item),), **fields)
 
 
