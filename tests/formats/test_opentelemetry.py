@@ -146,8 +146,9 @@ def test_trace_that_is_still_written_grows(tmp_path: Path) -> None:
 def test_trace_without_messages_says_how_to_record_them(tmp_path: Path) -> None:
     """Most traces have no messages: the error names the variable that asks for them."""
     spans = [line for line in value_of("opentelemetry") if "execute_tool" in json.dumps(line)]
-    with pytest.raises(UnsupportedTranscript, match="CAPTURE_MESSAGE_CONTENT"):
-        imported(MemoryStore(), written(tmp_path, jsonl(*spans)))
+    for data in (jsonl(*spans), jsonl(*spans) + b'{"resourceSpans"'):
+        with pytest.raises(UnsupportedTranscript, match="CAPTURE_MESSAGE_CONTENT"):
+            imported(MemoryStore(), written(tmp_path, data))
 
 
 def test_result_that_no_request_has_is_reported(tmp_path: Path) -> None:

@@ -62,10 +62,10 @@ class OpenTelemetry:
         """Read the records, and then the conversations. Of a message that calls repeat, one copy is in memory."""
         place, file = source.member.place("whole file"), _OtlpFile(source.member)
         sessions = file.sessions()
-        yield from file.losses
         if not sessions:
             reason = f"No span or event has messages: they are recorded only where {_CAPTURE} says so."
             yield Loss(place=place, reason=reason, code="no_messages", severity="loss")
+        yield from file.losses
         for ordinal, (key, calls) in enumerate(sessions.items()):
             survey = CallSurvey(map(_known, calls), place, timed=False, dialect=DIALECT)
             yield from CallReader(survey, ordinal, NAME, NAME, key).events()
