@@ -89,7 +89,7 @@ def test_content_is_text_or_parts() -> None:
     """R2: anything else is refused by name."""
     cases: list[object] = [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}]
     for content in cases:
-        with pytest.raises(InvalidMessage, match=r"neither text nor|no content part|needs a type"):
+        with pytest.raises(InvalidMessage, match=r"neither text nor|not a content part|needs a type"):
             Message(content=content)
 
 
