@@ -268,7 +268,7 @@ def test_a_rewind_brings_files_back_and_is_undone(tree: Path, monkeypatch: pytes
     assert all(line in asked.out for line in ("M a.txt", "D new/b.txt", "D mine.txt"))
     assert files(tree) == before
     done = rewind(tree, store, monkeypatch, to, "--yes")
-    assert (done.code, "goes on" in done.out) == (0, True), done
+    assert (done.code, "continues" in done.out) == (0, True), done
     assert files(tree) == {"a.txt": "one", ".gitignore": "*.log\n", "x.log": "kept out", "staged.txt": "staged"}
     with SqliteStore(store) as opened:
         session = Session.open(opened, dialog.session_id)

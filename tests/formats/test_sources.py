@@ -103,7 +103,7 @@ def test_what_is_no_transcript_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert any("OpenCode (" in tried for tried in raised.value.tried)
 
 
-def test_format_is_known_by_a_long_first_line_and_by_lone_surrogates(tmp_path: Path) -> None:
+def test_format_is_known_by_a_long_or_odd_first_line(tmp_path: Path) -> None:
     """A first line over 16 MiB, such as a picture, and half of a surrogate pair in a list do not keep the format from being detected."""
     found = read_bytes(tmp_path, session("x" * (17 << 20)))
     assert [message.content for message in found.said()] == ["x" * (17 << 20), "Hi."]
