@@ -55,6 +55,8 @@ class ClaudeAiExport:
 def _conversation(value: Mapping[str, object], place: str, ordinal: int) -> Iterator[Event]:
     items = list(numbered(value.get("chat_messages"), f"{place}.chat_messages"))
     losses: list[Loss] = []
+    if not isinstance(value.get("chat_messages"), list):
+        losses.append(bad_record(place, "it has no list of messages"))
     tree = TreeWriter(_parents(items, losses), NAME, NAME)
     yield Conversation(
         key=fields.text(value, "uuid"),

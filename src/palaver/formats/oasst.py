@@ -65,10 +65,10 @@ def _nodes(record: Record, losses: list[Loss]) -> tuple[Sequence[Item], Sequence
         parents.append(parent)
         nodes.append(Item(len(nodes), place, value))
         replies = value.get("replies")
-        if not isinstance(replies, list | None):
-            losses.append(bad_record(f"{place}.replies", "it is not a list of messages"))
+        if not isinstance(replies, list):
+            losses.append(bad_record(place, "it has no list of replies"))
             continue
-        below = enumerate(replies or ())
+        below = enumerate(replies)
         waiting += reversed([(reply, len(nodes) - 1, f"{place}.replies[{nth}]") for nth, reply in below])
     return nodes, parents
 

@@ -60,6 +60,8 @@ def _facts(member: Member) -> tuple[dict[str, object], list[Mapping[str, object]
             about[element.key] = clean(element.value)
         elif isinstance(element.value, dict):
             tasks.append({key: clean(value) for key, value in element.value.items() if key != "transcript"})
+            if not isinstance(element.value.get("transcript"), list):
+                losses.append(bad_record(place, "it has no transcript"))
         else:
             tasks.append({})
             losses.append(bad_record(place, "it is not a task"))

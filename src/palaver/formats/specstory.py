@@ -149,7 +149,7 @@ def _page(member: Member, ordinal: int) -> Iterator[Event]:
             if spoken is not None:
                 yield from _said(spoken, writers, key or NAME, head[1])
             spoken, count = _PageMessage(head, count, place), count + 1
-        elif spoken is not None:
+        else:
             yield from _line(spoken, line, place)
     if spoken is not None and whole and not spoken.is_open:
         yield from _said(spoken, writers, key or NAME, "")
@@ -161,13 +161,15 @@ def _page(member: Member, ordinal: int) -> Iterator[Event]:
         yield Loss(place=member.place("whole file"), reason=reason, code="rendered", severity="note")
 
 
-def _line(spoken: _PageMessage, line: str, place: str) -> Iterator[Loss]:
-    """Add a line to a message. Of one with only one end of a head, say so: a damaged head is text of the message before it."""
+def _line(spoken: _PageMessage | None, line: str, place: str) -> Iterator[Loss]:
+    """Add a line to a message. Of one with only one end of a head, say so: a damaged head is text of the message before it, if there is one."""
     text = line.strip()
-    if not spoken.is_open and (text.startswith("_**") or text.endswith("**_")):
-        reason = "It has one end of a mark that begins a message, and is read as text."
+    if not (spoken and spoken.is_open) and (text.startswith("_**") or text.endswith("**_")):
+        read = "is read as text" if spoken else "what follows is not read up to the next one"
+        reason = f"It has one end of a mark that begins a message, and {read}."
         yield Loss(place=place, reason=reason, code="broken_head")
-    spoken.add(line)
+    if spoken is not None:
+        spoken.add(line)
 
 
 def _said(spoken: _PageMessage, writers: list[DialogWriter], key: str, following: str) -> Iterator[Event]:
